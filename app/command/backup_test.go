@@ -286,4 +286,11 @@ func TestBackupRefuses(t *testing.T) {
 	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"other"}}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no networks/other") {
 		t.Errorf("restore of a network that the backup lacks: %v", err)
 	}
+	elsewhere := filepath.Join(t.TempDir(), "small")
+	if err := errors.Join(os.Rename(store.Dir(data).Network("small"), elsewhere), os.Symlink(elsewhere, store.Dir(data).Network("small"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Restore{From: to, Data: data, Networks: []string{"small"}, Replace: true}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "is a symbolic link: expected a directory") {
+		t.Errorf("restore over a symbolic link: %v", err)
+	}
 }

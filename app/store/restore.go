@@ -58,7 +58,11 @@ func (d Dir) Lock(names []string) (unlock func() error, err error) {
 			continue
 		}
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is a %s, expected a directory, which can be replaced", d.place(name), info.Mode().Type())
+			what := "not a directory"
+			if info.Mode().Type() == fs.ModeSymlink {
+				what = "a symbolic link"
+			}
+			err = fmt.Errorf("%s is %s: expected a directory, which can be replaced", d.place(name), what)
 		}
 		var lock io.Closer
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ashlar/app"
+	"ashlar/family"
 )
 
 // TestMeant checks the suggestions for commands and flags with typing errors.
@@ -44,4 +45,16 @@ func TestProcessText(t *testing.T) {
 			t.Errorf("after a restart of the server: %q, expected no rates", got)
 		}
 	})
+}
+
+// TestLastHeard checks what ashlar status says of a consensus client.
+func TestLastHeard(t *testing.T) {
+	for want, status := range map[string]family.ConsensusStatus{
+		"which has sent nothing since the start": {},
+		"last heard 1970-01-01 00:01:00":         {Payload: 60, Forkchoice: 50},
+	} {
+		if got := lastHeard(&status); got != want {
+			t.Errorf("%+v: %q, expected %q", status, got, want)
+		}
+	}
 }

@@ -175,7 +175,7 @@ func printProblems(status app.Status) {
 		if light := n.LightClient; light != nil {
 			printLightClient(n.Name, light)
 		} else if n.Consensus != nil {
-			fmt.Fprintf(stdout(), "%s is driven by a consensus client, last heard %s\n", n.Name, lastHeard(n.Consensus))
+			fmt.Fprintf(stdout(), "%s is driven by a consensus client, %s\n", n.Name, lastHeard(n.Consensus))
 		}
 	}
 }
@@ -196,7 +196,7 @@ func printLightClient(network string, light *family.LightClientStatus) {
 func lastHeard(c *family.ConsensusStatus) string {
 	last := max(c.Payload, c.Forkchoice)
 	if last == 0 {
-		return "never since the start"
+		return "which has sent nothing since the start"
 	}
-	return time.Unix(last, 0).UTC().Format(time.DateTime)
+	return "last heard " + time.Unix(last, 0).UTC().Format(time.DateTime)
 }
