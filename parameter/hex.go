@@ -94,6 +94,23 @@ func ParseBytes(raw []byte) ([]byte, error) {
 	return value, nil
 }
 
+// ParseCount decodes a number of blocks: as in geth, a hex quantity, a decimal string or a
+// number.
+func ParseCount(raw []byte) (uint64, error) {
+	text, ok := jsonrpc.String(raw)
+	if !ok {
+		text = raw
+	}
+	if HasPrefix(text) {
+		if count, err := strconv.ParseUint(string(text[2:]), 16, 64); err == nil {
+			return count, nil
+		}
+	} else if count, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+		return count, nil
+	}
+	return 0, fmt.Errorf("invalid hex or decimal integer %q", text)
+}
+
 // ParseUint64 decodes a quantity of at most 64 bits.
 func ParseUint64(raw []byte) (uint64, error) {
 	text, ok := jsonrpc.String(raw)

@@ -77,7 +77,7 @@ func readBundles(args *parameter.Arguments) (q bundleQuestion) {
 		q.options.State = parameter.Decode(args, 2, parseStateOverrides)
 	}
 	if args.Given(3) {
-		limit := time.Duration(min(parameter.Decode(args, 3, parseCount), 1<<32)) * time.Millisecond
+		limit := time.Duration(min(parameter.Decode(args, 3, parameter.ParseCount), 1<<32)) * time.Millisecond
 		q.options.Time = min(limit, execute.DefaultCallTime)
 	}
 	return q
@@ -94,7 +94,7 @@ func (q *bundleQuestion) parseContext(raw []byte) error {
 				q.index = nil
 				return nil
 			}
-			return jsonrpc.SetOptional(&q.index, value, parseCount)
+			return jsonrpc.SetOptional(&q.index, value, parameter.ParseCount)
 		}
 		return nil
 	})

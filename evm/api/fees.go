@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/big"
 	"strconv"
 
@@ -113,7 +112,7 @@ func appendOptionalBig(out []byte, value *big.Int) []byte {
 // feeHistory answers eth_feeHistory.
 func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 3, 2)
-	blocks, last := parameter.Decode(&args, 0, parseCount), args.BlockNumber(1)
+	blocks, last := parameter.Decode(&args, 0, parameter.ParseCount), args.BlockNumber(1)
 	var percentiles []float64
 	if args.Given(2) {
 		percentiles = parameter.Decode(&args, 2, parsePercentiles)
@@ -169,23 +168,6 @@ func appendFloat(out []byte, value float64) []byte {
 		out = out[:n-1]
 	}
 	return out
-}
-
-// parseCount decodes a number of blocks: as in geth, a hex quantity, a decimal string or a
-// number.
-func parseCount(raw []byte) (uint64, error) {
-	text, ok := jsonrpc.String(raw)
-	if !ok {
-		text = raw
-	}
-	if parameter.HasPrefix(text) {
-		if count, err := strconv.ParseUint(string(text[2:]), 16, 64); err == nil {
-			return count, nil
-		}
-	} else if count, err := strconv.ParseUint(string(text), 10, 64); err == nil {
-		return count, nil
-	}
-	return 0, fmt.Errorf("invalid hex or decimal integer %q", text)
 }
 
 // parsePercentiles decodes an array of numbers.

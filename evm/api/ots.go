@@ -215,7 +215,7 @@ func (b *block) appendSlim(out []byte) ([]byte, error) {
 // blockTransactions answers ots_getBlockTransactions.
 func (a *API) blockTransactions(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 3, 3)
-	id, page, size := plainBlock(&args, 0), parameter.Decode(&args, 1, parseCount), parameter.Decode(&args, 2, parseCount)
+	id, page, size := plainBlock(&args, 0), parameter.Decode(&args, 1, parameter.ParseCount), parameter.Decode(&args, 2, parameter.ParseCount)
 	if args.Err != nil {
 		return out, args.Err
 	}
@@ -255,7 +255,7 @@ func (a *API) blockTransactions(ctx context.Context, params, out []byte) ([]byte
 // of the chain.
 func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 2)
-	sender, nonce := args.Address(0), parameter.Decode(&args, 1, parseCount)
+	sender, nonce := args.Address(0), parameter.Decode(&args, 1, parameter.ParseCount)
 	if args.Err != nil {
 		return out, args.Err
 	}

@@ -85,7 +85,7 @@ func searchAfter(ctx context.Context, view *query.View, address common.Address, 
 func (a *API) searchTransactions(search search) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := parameter.Read(params, 3, 3)
-		address, id, size := args.Address(0), plainBlock(&args, 1), parameter.Decode(&args, 2, parseCount)
+		address, id, size := args.Address(0), plainBlock(&args, 1), parameter.Decode(&args, 2, parameter.ParseCount)
 		if args.Err != nil {
 			return out, args.Err
 		}

@@ -52,7 +52,7 @@ func (a *API) sendRawTransactionSync(ctx context.Context, params, out []byte) ([
 	args := parameter.Read(params, 2, 1)
 	raw, wait := args.Bytes(0), defaultSyncTime
 	if args.Given(1) {
-		if asked := parameter.Decode(&args, 1, parseCount); asked > 0 {
+		if asked := parameter.Decode(&args, 1, parameter.ParseCount); asked > 0 {
 			wait = maxSyncTime
 			if asked < uint64(maxSyncTime/time.Millisecond) {
 				wait = time.Duration(asked) * time.Millisecond

@@ -44,9 +44,9 @@ func parseTraceFilter(raw []byte) (filter traceFilter, err error) {
 		case name.Is("toAddress"):
 			return jsonrpc.Set(&filter.receivers, value, parseList(parameter.ParseAddress))
 		case name.Is("after"):
-			return jsonrpc.Set(&filter.after, value, parseCount)
+			return jsonrpc.Set(&filter.after, value, parameter.ParseCount)
 		case name.Is("count"):
-			return jsonrpc.SetOptional(&filter.count, value, parseCount)
+			return jsonrpc.SetOptional(&filter.count, value, parameter.ParseCount)
 		case name.Is("mode"):
 			return filter.setMode(value)
 		}

@@ -259,7 +259,7 @@ func (a *API) parityGet(ctx context.Context, params, out []byte) ([]byte, error)
 // parseTraceAddress decodes a list of indices.
 func parseTraceAddress(raw []byte) ([]int, error) {
 	return parseList(func(raw []byte) (int, error) {
-		index, err := parseCount(raw)
+		index, err := parameter.ParseCount(raw)
 		return int(min(index, math.MaxInt32)), err
 	})(raw)
 }

@@ -135,10 +135,13 @@ func (a *API) feeMethods() []jsonrpc.Method {
 	}
 }
 
+// maxFeeBlocks is the most blocks of one eth_feeHistory at usual nodes.
+const maxFeeBlocks = 1024
+
 // feeHistory answers eth_feeHistory.
 func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 3, 2)
-	id := args.BlockNumber(1)
+	count, id := parameter.Decode(&args, 0, parameter.ParseCount), args.BlockNumber(1)
 	if args.Err != nil {
 		return out, args.Err
 	}
@@ -155,5 +158,6 @@ func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error
 		return out, err
 	}
 	q := query.Question{Method: "eth_feeHistory", Params: replaced(&args, 1, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+	q.Before = min(max(count, 1), maxFeeBlocks) - 1
 	return a.ask(ctx, view, q, out)
 }

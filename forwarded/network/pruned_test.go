@@ -28,3 +28,16 @@ func TestRangeBelowHistory(t *testing.T) {
 	w.expect("eth_getBlockByNumber", fmt.Sprintf(`["%#x",false]`, first), fmt.Sprintf(`…"number":"%#x"`, first))
 	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"%#x","toBlock":"%#x"}]`, first, first+1), fmt.Sprintf(`…"blockNumber":"%#x"`, first))
 }
+
+// A history of fees that begins below the blocks of the nodes says nothing about its later blocks.
+func TestFeesBelowHistory(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 1000, Final: 990})
+	n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+		return nil, &forwardtest.Error{Code: 4444, Message: "pruned history unavailable"}, method == "eth_feeHistory"
+	}
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(1000)
+	w.expect("eth_feeHistory", `["0x65","0x258"]`, "4444 pruned history unavailable")
+	w.expect("eth_getBlockByNumber", `["0x1f5",false]`, `…"number":"0x1f5"`)
+	w.expect("eth_feeHistory", `["many","0x258"]`, "…invalid hex or decimal integer")
+}
