@@ -91,7 +91,9 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	if err == nil && len(i.Files) > 0 && done.Blocks == 0 && done.Skipped == 0 {
 		err = errNoBlocks
 	}
-	if err == nil && i.Compact && done.Blocks > 0 {
+	// Blocks that were skipped may be those of an import that was stopped while it compacted. It takes
+	// no time to compact again what is compact.
+	if err == nil && i.Compact && done.Blocks+done.Skipped > 0 {
 		slog.Info("compacting")
 		err = under.Compact(ctx)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,5 +104,41 @@ func TestStarknetIsToldWhatItIs(t *testing.T) {
 		if err := i.Run(t.Context(), os.Stderr); err == nil {
 			t.Errorf("%+v: no error", i)
 		}
+	}
+}
+
+// An import that was stopped before its store was compact is compacted by the next one, although
+// that brings no new block.
+func TestImportAgainCompacts(t *testing.T) {
+	data := t.TempDir()
+	for _, name := range []string{"sepolia_block_0.json", "sepolia_block_1.json", "sepolia_block_2.json"} { // each is a table
+		if err := importFiles(t, data, "sepolia", "", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tables := func() (names []string) {
+		t.Helper()
+		names, err := filepath.Glob(filepath.Join(data, "networks", "sepolia", "*.sst"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	again := func() {
+		t.Helper()
+		i := Import{Data: data, Network: "sepolia", Family: "starknet", Compact: true, Files: []string{vectors.Path(t, "starknet", "feeder", "sepolia_block_2.json")}}
+		if err := i.Run(t.Context(), os.Stderr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := tables()
+	again()
+	once := tables()
+	if slices.Equal(before, once) {
+		t.Errorf("the store has the tables that it had: %v", before)
+	}
+	again()
+	if twice := tables(); !slices.Equal(once, twice) {
+		t.Errorf("a compact store was compacted again: %v became %v", once, twice)
 	}
 }
