@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
-// healthTime bounds a health check.
-const healthTime = 5 * time.Second
+const (
+	healthTime = 5 * time.Second // of a health check
+	maxReason  = 4 << 10         // bytes of an answer that are shown
+)
 
 func healthCommand() *cobra.Command {
 	var url string
@@ -28,11 +32,12 @@ func healthCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = response.Body.Close()
-			if response.StatusCode != http.StatusOK {
-				err = errors.Join(fmt.Errorf("%s answers %s", url, response.Status), err)
+			defer response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
 			}
-			return err
+			reason, err := io.ReadAll(io.LimitReader(response.Body, maxReason))
+			return errors.Join(fmt.Errorf("%s answers %s: %s", url, response.Status, bytes.TrimSpace(reason)), err)
 		},
 	}
 	c.Flags().StringVar(&url, "url", "http://127.0.0.1:8545/healthz", "what to ask")
