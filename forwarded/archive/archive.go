@@ -203,16 +203,22 @@ func (a *Archive) put(ctx context.Context, k *key, answer []byte) error {
 		a.saved = newest.bytes + share/steps
 		batch.SetPointer(pointerBounds, a.bounds())
 	}
-	if err := a.store.Write(ctx, batch); err != nil {
+	if err := a.write(ctx, batch, dropped); err != nil {
 		a.generations, a.saved = before, saved
 		return err
 	}
+	return nil
+}
+
+// write writes a batch whose pointer names some generations no more. Their rows go first: if the
+// process ends in between, the pointer still names them, and they are dropped again later.
+func (a *Archive) write(ctx context.Context, batch kv.Batch, dropped []uint32) error {
 	for _, number := range dropped {
 		if err := a.store.Drop(ctx, answers, partition(number)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return a.store.Write(ctx, batch)
 }
 
 // bounds is the value of the pointer. It counts what the newest generation is about to get, so

@@ -1,9 +1,13 @@
 package archive
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"testing"
 
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -45,5 +49,68 @@ func TestSizeAfterRestarts(t *testing.T) {
 	}
 	if most := size * (generations + 1) / generations; stored > most {
 		t.Errorf("%d bytes are stored, expected at most %d", stored, most)
+	}
+}
+
+// killed is a store whose process ends at the first Drop of a generation: nothing that it does
+// afterwards is done.
+type killed struct {
+	kv.Store
+	dead bool
+}
+
+var errKilled = errors.New("killed")
+
+func (k *killed) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
+	k.dead = true
+	return errKilled
+}
+
+func (k *killed) Write(ctx context.Context, batch kv.Batch) error {
+	if k.dead {
+		return errKilled
+	}
+	return k.Store.Write(ctx, batch)
+}
+
+// The rows of a generation are dropped although the process was killed when it came to that.
+func TestDropAfterKill(t *testing.T) {
+	store, err := pebble.Open(pebble.Options{Path: "answers", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := Create(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	const size, answerBytes = 1 << 20, 10_000
+	fill := func(store kv.Store, from int) (next int) {
+		t.Helper()
+		a, err := Open(t.Context(), store, size, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := from; i < from+1000; i++ {
+			if err := a.Put(t.Context(), fmt.Sprint(i), make([]byte, answerBytes)); errors.Is(err, errKilled) {
+				return i
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return from + 1000
+	}
+	died := fill(&killed{Store: store}, 0)
+	if died == 1000 {
+		t.Fatal("nothing was dropped")
+	}
+	fill(store, died)
+	for number := range uint32(4) {
+		rows := store.Scan(t.Context(), answers, partition(number), 0, math.MaxUint64)
+		if rows.Next() {
+			t.Errorf("generation %d still has rows", number)
+		}
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
