@@ -129,8 +129,9 @@ func orZero(n *uint256.Int) *uint256.Int {
 	return n
 }
 
-// unsigned is the transaction that a call, which asked words and m completes, would be.
-func unsigned(chainID *big.Int, asked *Message, m *core.Message) *types.Transaction {
+// unsigned is the transaction that a call would be. priced says that it has a gas price in
+// place of fee caps: it names one, or its block has no base fee.
+func unsigned(chainID *big.Int, priced bool, m *core.Message) *types.Transaction {
 	id := new(uint256.Int)
 	if chainID != nil {
 		id.SetFromBig(chainID)
@@ -140,11 +141,11 @@ func unsigned(chainID *big.Int, asked *Message, m *core.Message) *types.Transact
 		list = types.AccessList{}
 	}
 	switch {
-	case asked.GasPrice != nil && m.AccessList != nil:
+	case priced && m.AccessList != nil:
 		return types.NewTx(&types.AccessListTx{
 			ChainID: id.ToBig(), Nonce: m.Nonce, GasPrice: m.GasPrice.ToBig(), Gas: m.GasLimit, To: m.To, Value: m.Value.ToBig(), Data: m.Data, AccessList: list,
 		})
-	case asked.GasPrice != nil:
+	case priced:
 		return types.NewTx(&types.LegacyTx{Nonce: m.Nonce, GasPrice: m.GasPrice.ToBig(), Gas: m.GasLimit, To: m.To, Value: m.Value.ToBig(), Data: m.Data})
 	case m.SetCodeAuthorizations != nil && m.To != nil:
 		return types.NewTx(&types.SetCodeTx{

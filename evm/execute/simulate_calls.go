@@ -37,7 +37,7 @@ func (r *simulatedRun) call(asked *Message) error {
 	if err != nil {
 		return err
 	}
-	tx := unsigned(r.executor.config.ChainID, asked, message)
+	tx := unsigned(r.executor.config.ChainID, asked.GasPrice != nil || r.header.BaseFee == nil, message)
 	index := len(r.transactions)
 	r.logs.begin(tx.Hash(), index)
 	r.state.SetTxContext(tx.Hash(), index, uint32(index+1))
