@@ -48,3 +48,23 @@ func TestNativeTracers(t *testing.T) {
 		})
 	}
 }
+
+// TestTracerOptions: a tracer works without options, and options with which one of the library
+// panics are an error of the client.
+func TestTracerOptions(t *testing.T) {
+	s := serveMade(t)
+	for _, test := range []struct{ config, want string }{
+		{`{"tracer":"muxTracer"}`, `{}`},
+		{`{"tracer":"erc7562Tracer","tracerConfig":{"stackTopItemsSize":-1}}`, negativeStack},
+		{`{"tracer":"muxTracer","tracerConfig":{"erc7562Tracer":{"StackTopItemsSize":-1}}}`, negativeStack},
+	} {
+		answer := s.answer(t, "debug_traceCall", map[string]any{"data": "0x6001600101"}, "latest", json.RawMessage(test.config))
+		got := answer.Result
+		if answer.Error != nil {
+			got = answer.Error
+		}
+		sameJSON(t, test.config, got, json.RawMessage(test.want))
+	}
+}
+
+const negativeStack = `{"code":-32000,"message":"invalid stackTopItemsSize -1 (want a number that is not negative)"}`

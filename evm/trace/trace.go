@@ -265,6 +265,9 @@ func (c *Config) made(about *tracers.Context) (*tracers.Tracer, error) {
 // transaction whose beginning it has not seen.
 func ofLibrary(name string, options json.RawMessage, about *tracers.Context, chain *params.ChainConfig) (*tracers.Tracer, error) {
 	if name != muxTracerName {
+		if err := checkOptions(name, options); err != nil {
+			return nil, err
+		}
 		made, err := tracers.DefaultDirectory.New(name, about, options, chain)
 		if err == nil && !tracers.DefaultDirectory.IsJS(name) {
 			made.Stop = func(error) {}
@@ -272,8 +275,10 @@ func ofLibrary(name string, options json.RawMessage, about *tracers.Context, cha
 		return made, err
 	}
 	var combined map[string]json.RawMessage
-	if err := json.Unmarshal(options, &combined); err != nil {
-		return nil, err
+	if len(options) > 0 {
+		if err := json.Unmarshal(options, &combined); err != nil {
+			return nil, err
+		}
 	}
 	names := slices.Sorted(maps.Keys(combined))
 	all := make([]*tracers.Tracer, 0, len(names))
@@ -285,6 +290,21 @@ func ofLibrary(name string, options json.RawMessage, about *tracers.Context, cha
 		all = append(all, made)
 	}
 	return native.NewMuxTracer(names, all)
+}
+
+// checkOptions rejects options with which a tracer of the library panics.
+func checkOptions(name string, options json.RawMessage) error {
+	if name != "erc7562Tracer" || len(options) == 0 {
+		return nil
+	}
+	var asked struct{ StackTopItemsSize int }
+	if err := json.Unmarshal(options, &asked); err != nil {
+		return nil // the tracer rejects its options
+	}
+	if asked.StackTopItemsSize < 0 {
+		return fmt.Errorf("invalid stackTopItemsSize %d (want a number that is not negative)", asked.StackTopItemsSize)
+	}
+	return nil
 }
 
 // IsScript says whether the tracer is JavaScript: the client's own, one of the library's, or
