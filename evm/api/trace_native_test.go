@@ -3,9 +3,12 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // TestNativeTracers compares tracers of ours with those of the library, which muxTracer
@@ -68,3 +71,20 @@ func TestTracerOptions(t *testing.T) {
 }
 
 const negativeStack = `{"code":-32000,"message":"invalid stackTopItemsSize -1 (want a number that is not negative)"}`
+
+// TestTouchedRecipient: before EIP-158 the recipient of a block's fees exists after a call, also
+// after one that pays nothing.
+func TestTouchedRecipient(t *testing.T) {
+	config := &params.ChainConfig{ChainID: big.NewInt(1), HomesteadBlock: new(big.Int), Ethash: new(params.EthashConfig)}
+	genesis, blocks := newRandomChain(0).build(t, config, 3)
+	s := serve(t, genesis, &blockSource{blocks})
+	recipient := common.Address{0xcc}
+	var diff struct{ Post map[common.Address]any }
+	s.ask(t, &diff, "debug_traceCall", map[string]any{"to": common.Address{0xaa}}, "0x0", map[string]any{
+		"tracer": "prestateTracer", "tracerConfig": map[string]any{"diffMode": true},
+		"blockOverrides": map[string]any{"feeRecipient": recipient},
+	})
+	if change, changed := diff.Post[recipient]; changed {
+		t.Errorf("the recipient is %v, as if it did not exist", change)
+	}
+}

@@ -70,12 +70,14 @@ func (m *memoryMeter) check() bool {
 // will be dropped too.
 type callState struct {
 	warmState
-	memory memoryMeter
+	memory     memoryMeter
+	keepsEmpty bool // empty accounts stay: the rules are from before EIP-158
 }
 
 // Prepare implements vm.StateDB. The block access list of a call is not used.
 func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
 	rules.IsAmsterdam = false
+	s.keepsEmpty = !rules.IsEIP158
 	s.warmState.Prepare(rules, sender, coinbase, to, precompiles, list)
 }
 
@@ -93,9 +95,10 @@ func (s *callState) SetTransientState(address common.Address, slot, value common
 }
 
 // AddBalance does not touch the fee recipient and the sender when a call without a gas
-// price pays them nothing. Nothing runs afterwards that could see the difference.
+// price pays them nothing. Only before EIP-158 could a tracer or a later call see the
+// difference: the recipient exists from then on.
 func (s *callState) AddBalance(address common.Address, amount *uint256.Int, reason tracing.BalanceChangeReason) uint256.Int {
-	unpaid := amount.IsZero() && (reason == tracing.BalanceIncreaseRewardTransactionFee || reason == tracing.BalanceIncreaseGasReturn)
+	unpaid := !s.keepsEmpty && amount.IsZero() && (reason == tracing.BalanceIncreaseRewardTransactionFee || reason == tracing.BalanceIncreaseGasReturn)
 	if unpaid || !s.memory.write(transferBytes) {
 		return uint256.Int{}
 	}
