@@ -24,6 +24,7 @@ const maxMailTokens = 10_000
 type mailTokenRecord struct {
 	Email      string  `json:"email"`
 	Account    ID      `json:"account,omitzero"`     // whose address is to change; zero: a new account
+	Epoch      uint64  `json:"epoch,omitempty"`      // of Account's sessions, with which the token ends
 	Invitation *hash   `json:"invitation,omitempty"` // of a new account
 	Until      seconds `json:"until"`
 }
@@ -222,7 +223,8 @@ func (a *Accounts) RequestChange(ctx context.Context, id ID, password, email str
 	if err := a.attempt(by, own); err != nil {
 		return err
 	}
-	if _, err := a.prove(ctx, own, password); err != nil {
+	proved, err := a.prove(ctx, own, password)
+	if err != nil {
 		return err
 	}
 	if err := a.countLetter(guesser{folded, limit.Network(by)}); err != nil {
@@ -235,23 +237,28 @@ func (a *Accounts) RequestChange(ctx context.Context, id ID, password, email str
 		if a.withEmail(folded) != nil {
 			return &Letter{Kind: LetterTaken, To: folded}, nil
 		}
-		token, err := a.addMailToken(ctx, mailTokenRecord{Email: folded, Account: id}, changeTime)
+		token, err := a.addMailToken(ctx, mailTokenRecord{Email: folded, Account: id, Epoch: proved.epoch}, changeTime)
 		return &Letter{Kind: LetterChange, To: folded, Token: token, Valid: changeTime}, err
 	})
 }
 
 // Changing returns the account and its new e-mail address that a token from RequestChange
-// confirms, or ErrNoLetter. It does not consume the token.
+// confirms, or ErrNoLetter. It does not consume the token. The token ends with the sessions of its
+// account, because a thief of the password may have requested it.
 func (a *Accounts) Changing(token string) (owner Account, email string, err error) {
 	_, r, err := a.mailToken(token)
 	if err != nil || r.Account.IsZero() {
 		return Account{}, "", ErrNoLetter
 	}
 	h, err := a.holder(r.Account)
-	if err != nil || !h.load().Enabled() {
+	if err != nil {
 		return Account{}, "", ErrNoLetter
 	}
-	return h.load().Account, r.Email, nil
+	p := h.load()
+	if !p.Enabled() || p.epoch != r.Epoch {
+		return Account{}, "", ErrNoLetter
+	}
+	return p.Account, r.Email, nil
 }
 
 // ConfirmChange consumes a token from RequestChange and changes the e-mail address of its
@@ -269,6 +276,9 @@ func (a *Accounts) ConfirmChange(ctx context.Context, token string, by netip.Add
 			return ErrNoLetter // used concurrently, or the address has an account now
 		}
 		p.Email, p.Verified = email, wholeSeconds(a.now())
+		if p.resetMailed { // to the old address
+			p.dropReset()
+		}
 		return nil
 	})
 	if err != nil {

@@ -269,5 +269,8 @@ func (p *person) resets(token string, now time.Time) bool {
 func (p *person) setPassword(hashed string) {
 	p.password = hashed
 	p.epoch++
-	p.reset, p.Resets, p.resetMailed = nil, time.Time{}, false
+	p.dropReset()
 }
+
+// dropReset invalidates the token that sets the password of p.
+func (p *person) dropReset() { p.reset, p.Resets, p.resetMailed = nil, time.Time{}, false }
