@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -160,5 +161,49 @@ func TestRefusedRevisionsAreNotReused(t *testing.T) {
 		if k.number != 2 {
 			t.Errorf("revision %d, expected 2", k.number)
 		}
+	}
+}
+
+// The audit log has every restriction that the disk refused, also those that a later change of the
+// same thing has replaced.
+func TestRefusedRestrictionsAreAudited(t *testing.T) {
+	f := newFixture(t, Config{Registration: RegistrationOpen})
+	refuses := f.openRefusing()
+	f.register(somebody, secret)
+	f.register("other@example.org", secret)
+	refuses.full.Store(true)
+	for n, restrict := range []func(context.Context) error{
+		func(ctx context.Context) error { _, err := f.accounts.Disable(ctx, somebody); return err },
+		func(ctx context.Context) error {
+			_, err := f.accounts.SetLimits(ctx, somebody, Limits{Keys: 1})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := f.accounts.SetLimits(ctx, somebody, Limits{Keys: 2})
+			return err
+		},
+		func(ctx context.Context) error { _, err := f.accounts.Disable(ctx, "other@example.org"); return err },
+	} {
+		if err := restrict(WithActor(t.Context(), Actor{Address: where(n), Via: "dashboard"})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuses.full.Store(false)
+	if _, err := f.accounts.Enable(t.Context(), "other@example.org"); err != nil { // before it is tried again
+		t.Fatal(err)
+	}
+	if err := f.accounts.rows.save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := f.accounts.Audit(t.Context(), AuditQuery{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	did := make(map[string]int)
+	for _, e := range entries {
+		did[e.Did]++
+	}
+	if want := map[string]int{"create": 2, "disable": 2, "limit": 2, "enable": 1}; !maps.Equal(did, want) {
+		t.Errorf("the log has %v, expected %v", did, want)
 	}
 }

@@ -49,7 +49,7 @@ type unsavedRow struct {
 	what   string // names it in the log, such as "key 0102030405060708"
 	did    string // what the change does, for the audit log, such as "revoke"
 	of     ID     // the account that is changed or owns the key; zero: none
-	audit  *audited
+	audit  []audited
 }
 
 // audited is an entry of the audit log, to be written with a row.
@@ -70,8 +70,9 @@ func newRows(store kv.Store, now func() time.Time, shared bool, again *retry.Tas
 	return &rows{store: store, now: now, shared: shared, again: again, wake: make(chan struct{}, 1), unsaved: make(map[place]unsavedRow), tried: make(map[place]uint64), unreadable: make(map[place]string)}
 }
 
-// write writes one revision durably.
-func (r *rows) write(ctx context.Context, at place, number uint64, record any, audit *audited) error {
+// write writes one revision durably, with its entries of the audit log and those of the unsaved
+// revision that it replaces.
+func (r *rows) write(ctx context.Context, at place, number uint64, record any, audit []audited) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
 		return err
@@ -79,8 +80,8 @@ func (r *rows) write(ctx context.Context, at place, number uint64, record any, a
 	b := r.store.NewBatch()
 	b.Put(at.table, []byte(at.partition), number, append([]byte{formRecord}, raw...))
 	r.announce(b)
-	if audit != nil {
-		if err := putAudit(b, audit.at, audit.record); err != nil {
+	for _, entry := range append(r.replaced(at, number), audit...) {
+		if err := putAudit(b, entry.at, entry.record); err != nil {
 			return err
 		}
 	}
@@ -99,6 +100,17 @@ func (r *rows) write(ctx context.Context, at place, number uint64, record any, a
 		delete(r.unsaved, at)
 	}
 	delete(r.unreadable, at)
+	return nil
+}
+
+// replaced returns the entries of the audit log that are kept with the unsaved revision that a
+// revision replaces.
+func (r *rows) replaced(at place, number uint64) []audited {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if u, ok := r.unsaved[at]; ok && u.number < number {
+		return slices.Clip(u.audit)
+	}
 	return nil
 }
 
@@ -143,7 +155,7 @@ func (r *rows) next(at place, current uint64) uint64 {
 // put stores a revision that keep makes current in memory, in the given order.
 func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep func()) error {
 	by := actorOf(ctx)
-	row.audit = &audited{r.now(), auditRecord{By: by.Account, Address: by.Address, Via: by.Via, Did: row.did, What: row.what, Of: row.of, Revision: row.number}}
+	row.audit = []audited{{r.now(), auditRecord{By: by.Account, Address: by.Address, Via: by.Via, Did: row.did, What: row.what, Of: row.of, Revision: row.number}}}
 	if o == onceDurable {
 		err := r.write(ctx, at, row.number, row.record, row.audit)
 		if err == nil {
@@ -157,6 +169,7 @@ func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep 
 	if err == nil || r.again == nil {
 		return err
 	}
+	row.audit = append(r.replaced(at, row.number), row.audit...)
 	r.mu.Lock()
 	r.unsaved[at] = row
 	r.mu.Unlock()
