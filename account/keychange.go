@@ -91,16 +91,21 @@ func (r *Keyring) ownerFor(id ID) (*holder, error) {
 	if !owner.Enabled() {
 		return nil, ErrDisabled
 	}
+	return h, r.hasPlace(&owner.Account)
+}
+
+// hasPlace returns ErrTooMany if an account has as many keys that can be used as it may.
+func (r *Keyring) hasPlace(owner *Account) error {
 	live, now := 0, r.now()
 	for _, k := range r.keys.Load().byFirst {
-		if k.Owner == id && !k.Ended(now) {
+		if k.Owner == owner.ID && !k.Ended(now) {
 			live++
 		}
 	}
-	if most := r.accounts.MaxKeys(&owner.Account); live >= most {
-		return nil, fmt.Errorf("%w: the account has %d keys, and may have %d at once: revoke one first", ErrTooMany, live, most)
+	if most := r.accounts.MaxKeys(owner); live >= most {
+		return fmt.Errorf("%w: the account has %d keys, and may have %d at once: revoke one first", ErrTooMany, live, most)
 	}
-	return h, nil
+	return nil
 }
 
 // Revoke ends a key permanently. The key is given by its ID, or by its name if only one
@@ -144,6 +149,9 @@ func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, er
 		}
 		if k.Name == before.Name && k.Rules.equal(before.Rules) && k.Expires.Equal(before.Expires) {
 			return errUnchanged
+		}
+		if now := r.now(); before.Ended(now) && !k.Ended(now) && k.Account() != nil {
+			return r.hasPlace(k.Account()) // expired keys do not count
 		}
 		return nil
 	})
@@ -234,7 +242,7 @@ func (k *revision) guard() string {
 // errUnchanged is returned by an edit that has nothing to change.
 var errUnchanged = errors.New("unchanged")
 
-// changeLive is change for keys that have not ended. Others fail with ErrNoKey.
+// changeLive is change for keys that were not revoked. Others fail with ErrNoKey.
 func (r *Keyring) changeLive(ctx context.Context, idOrName, doing string, o order, edit func(*revision) error) (Key, error) {
 	return r.change(ctx, idOrName, doing, o, func(k *revision) error {
 		if !k.Live() {

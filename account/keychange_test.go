@@ -261,3 +261,35 @@ func TestDisabledAccountsKeysAreRefused(t *testing.T) {
 		t.Errorf("a session from before: %v", err)
 	}
 }
+
+// An expired key does not count, so making it valid again needs a place like a new one.
+func TestExpiredKeysNeedAPlaceAgain(t *testing.T) {
+	f := newFixture(t, Config{Registration: RegistrationOpen, Keys: 2})
+	ctx := t.Context()
+	mine, _ := f.register(somebody, secret)
+	keys := f.keys.Of(mine.ID)
+	old := f.key(keys, NewKey{Name: "old", Expires: f.Now().Add(time.Hour)})
+	f.key(keys, NewKey{Name: "also old", Expires: f.Now().Add(time.Hour)})
+	if _, err := keys.Expire(ctx, "old", f.Now().Add(2*time.Hour)); err != nil {
+		t.Errorf("a key that has its place: %v", err)
+	}
+	f.pass(2 * time.Hour)
+	f.key(keys, NewKey{Name: "first"})
+	f.key(keys, NewKey{Name: "second"})
+	for _, until := range []time.Time{{}, f.Now().Add(time.Hour)} {
+		if _, err := keys.Expire(ctx, "old", until); !errors.Is(err, ErrTooMany) || f.accepts(old.APIKey) {
+			t.Errorf("a third key is valid until %v: %v", until, err)
+		}
+		keys = f.keys.Of(mine.ID)
+	}
+	name := "renamed"
+	if _, err := keys.Edit(ctx, "old", KeyEdit{Name: &name}); err != nil {
+		t.Errorf("another name of an expired key: %v", err)
+	}
+	if _, err := keys.Revoke(ctx, "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Expire(ctx, name, time.Time{}); err != nil || !f.accepts(old.APIKey) {
+		t.Errorf("with a free place: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -114,6 +115,10 @@ func change(v *site.Visit) error {
 		edit.Expires = &expires
 	}
 	changed, err := Own(v).Edit(v.R.Context(), k.ID.String(), edit)
+	if errors.Is(err, account.ErrTooMany) { // of an expired key, which is to be valid again
+		f.Problem = site.Sentence(err.Error())
+		return showKey(v, k, f, networks)
+	}
 	if err != nil {
 		if err := f.Refused(err); err != nil {
 			return err
