@@ -35,13 +35,10 @@ var (
 	ErrUnverified = errors.New("the provider has not verified your e-mail address")
 )
 
-// Arrive begins a session of the user whom a provider has authenticated. The first time, the
-// user's account is found by its e-mail address, which both the provider and this service must
-// have verified, or is created if policy says so.
-func (a *Accounts) Arrive(ctx context.Context, who oidc.Identity, policy Provided, address netip.Addr) (Account, Session, error) {
-	if err := a.attempt(address, ""); err != nil {
-		return Account{}, "", err
-	}
+// Arrive begins a session of the user whom a provider has authenticated, after MayBegin. The
+// first time, the user's account is found by its e-mail address, which both the provider and this
+// service must have verified, or is created if policy says so.
+func (a *Accounts) Arrive(ctx context.Context, who oidc.Identity, policy Provided) (Account, Session, error) {
 	p, err := a.arrived(ctx, who, policy)
 	if err != nil {
 		return Account{}, "", err

@@ -14,7 +14,7 @@ func at(subject, email string) oidc.Identity {
 }
 
 func (f *fixture) arrive(who oidc.Identity, policy Provided) (Account, error) {
-	a, session, err := f.accounts.Arrive(f.Context(), who, policy, netip.Addr{})
+	a, session, err := f.accounts.Arrive(f.Context(), who, policy)
 	if err == nil {
 		_, err = f.accounts.Resume(session)
 	}

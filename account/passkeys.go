@@ -145,8 +145,9 @@ func (a *Accounts) SignInWithPasskey(ctx context.Context, answer *passkey.Answer
 	return a.described(p), p.session(), nil
 }
 
-// MayAnswer charges the beginning of a sign-in with a passkey to the rate limits.
-func (a *Accounts) MayAnswer(address netip.Addr) error { return a.attempt(address, "") }
+// MayBegin charges the beginning of a sign-in with a passkey or a provider to the rate limits. It
+// stores a session, before anybody has proved anything.
+func (a *Accounts) MayBegin(address netip.Addr) error { return a.attempt(address, "") }
 
 // withPasskey records the use of a passkey and edits its account in the same change.
 func (a *Accounts) withPasskey(ctx context.Context, id ID, answer *passkey.Answer, doing string, edit func(*person) error) (*person, error) {

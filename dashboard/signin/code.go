@@ -54,7 +54,9 @@ func takeCode(v *site.Visit) error {
 		}
 	}
 	if errors.Is(err, account.ErrSession) {
-		v.Say("That took too long. Please sign in again.")
+		if pending != "" { // else there may be no session yet, and a message would store one
+			v.Say("That took too long. Please sign in again.")
+		}
 		return v.Redirect("/signin")
 	}
 	if err != nil {

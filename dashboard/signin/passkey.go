@@ -17,7 +17,7 @@ type passkeyPage struct {
 // askPasskey asks for a passkey, instead of an address and a password.
 func askPasskey(v *site.Visit) error {
 	next := site.Local(v.R.PostForm.Get("next"))
-	if err := v.Config.Accounts.MayAnswer(site.Client(v.R)); err != nil {
+	if err := v.Config.Accounts.MayBegin(site.Client(v.R)); err != nil {
 		return err
 	}
 	p := passkeyPage{Next: next}

@@ -37,6 +37,12 @@ func toProvider(v *site.Visit) error {
 	if v.Who != nil {
 		return v.Redirect(next)
 	}
+	if v.Config.Provider == nil {
+		return site.ErrNoPage
+	}
+	if err := v.Config.Accounts.MayBegin(site.Client(v.R)); err != nil {
+		return err
+	}
 	to, err := beginAttempt(v, attempt{Next: next})
 	if err != nil {
 		return providerFailed(v, err)
@@ -99,7 +105,7 @@ func fromProvider(v *site.Visit) error {
 	if a.Link != "" {
 		return connected(v, &a, who)
 	}
-	_, session, err := v.Config.Accounts.Arrive(v.R.Context(), who, v.Config.Provided, site.Client(v.R))
+	_, session, err := v.Config.Accounts.Arrive(v.R.Context(), who, v.Config.Provided)
 	for _, known := range []error{account.ErrNotLinked, account.ErrNotProvided, account.ErrUnverified, account.ErrDisabled} {
 		if errors.Is(err, known) {
 			return providerFailed(v, err)

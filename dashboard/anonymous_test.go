@@ -1,0 +1,46 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"ashlar/account"
+	"ashlar/account/oidc"
+	"ashlar/dashboard/site"
+)
+
+// stored counts the sessions that are stored for new visitors who send the same request. A session
+// is a row that stays for a day.
+func stored(s *service, send func(*browser) page) (n int, last page) {
+	for range 100 {
+		if last = send(s.browser()); last.header.Get("Set-Cookie") != "" {
+			n++
+		}
+	}
+	return n, last
+}
+
+// Visitors who are not signed in cannot store sessions at any rate, which would fill the disk.
+func TestVisitorsStoreFewSessions(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		issuer := "http://" + r.Host
+		fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, issuer, issuer+"/auth", issuer+"/token", issuer+"/keys")
+	}))
+	defer provider.Close()
+	s := serveWith(t, account.RegistrationInvited, func(_ string, c *site.Config) {
+		c.Provider = oidc.New(oidc.Config{Issuer: provider.URL, Client: "ashlar", Name: "Example"})
+	})
+	n, last := stored(s, func(b *browser) page { return b.post("/signin/code", url.Values{"code": {"123456"}}) })
+	if n > 0 {
+		t.Errorf("%d of 100 codes without a sign-in store a session", n)
+	}
+	last.leads(t, "/signin")
+	n, last = stored(s, func(b *browser) page { return b.get("/signin/provider") })
+	if n == 0 || n > 30 {
+		t.Errorf("%d of 100 sign-ins with a provider store a session, expected about 20", n)
+	}
+	last.says(t, 429, "Too many attempts")
+}
