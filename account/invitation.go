@@ -265,7 +265,7 @@ func (a *Accounts) invitationOf(h hash) (Invitation, error) {
 	i, ok := a.invitations[h]
 	i = a.describedInvitation(h, i)
 	a.mu.RUnlock()
-	if !ok || !a.valid(i) {
+	if !ok || !a.Valid(i) {
 		return Invitation{}, ErrNoInvitation
 	}
 	return i, nil

@@ -187,7 +187,7 @@ func (a *Accounts) joinable(h hash, member ID) (Invitation, error) {
 	if i.UsedBy == member {
 		i.UsedBy = ID{}
 	}
-	if !ok || joined || i.Team.IsZero() || !a.valid(i) {
+	if !ok || joined || i.Team.IsZero() || !a.Valid(i) {
 		return Invitation{}, ErrNoInvitation
 	}
 	p, err := a.memberNamed(member.String())
@@ -197,25 +197,34 @@ func (a *Accounts) joinable(h hash, member ID) (Invitation, error) {
 	return i, i.accepts(p.Email)
 }
 
-// valid reports whether an invitation can be used. Those to a team end when the account that made
-// them may not invite any more.
-func (a *Accounts) valid(i Invitation) bool {
+// Valid reports whether an invitation can be used. It ends when the account that made it may not
+// invite any more.
+func (a *Accounts) Valid(i Invitation) bool {
 	if !i.Open(a.now()) {
 		return false
 	}
-	if i.Team.IsZero() {
-		return true
+	var team *person
+	if !i.Team.IsZero() {
+		var err error
+		if team, err = a.teamWithID(i.Team); err != nil {
+			return false
+		}
 	}
-	team, err := a.teamWithID(i.Team)
-	if err != nil || i.By.IsZero() {
-		return err == nil
+	if i.By.IsZero() {
+		return true
 	}
 	h, err := a.holder(i.By)
 	if err != nil || !h.load().Enabled() {
 		return false
 	}
+	if h.load().Role == RoleOperator {
+		return true
+	}
+	if team == nil {
+		return false
+	}
 	role, _ := a.roleIn(team, i.By)
-	return role == TeamOwner || h.load().Role == RoleOperator
+	return role == TeamOwner
 }
 
 // joinNew makes a new account a member of the team that it was invited to. If that fails, the
@@ -250,7 +259,7 @@ func (a *Accounts) teamInvitation(ctx context.Context, n *NewInvitation) error {
 func (a *Accounts) TeamInvitations(ctx context.Context, team ID) (open []Invitation, err error) {
 	all, err := a.Invitations(ctx)
 	for _, i := range all {
-		if i.Team == team && a.valid(i) {
+		if i.Team == team && a.Valid(i) {
 			open = append(open, i)
 		}
 	}

@@ -68,6 +68,8 @@ func invitationState(v *site.Visit, i *account.Invitation) (text, mood string) {
 		return "withdrawn", ""
 	case !i.Open(time.Now()):
 		return "expired", ""
+	case !v.Config.Accounts.Valid(*i):
+		return "ended: its maker may not invite any more", ""
 	}
 	return "open", "good"
 }
