@@ -73,8 +73,11 @@ func (a *Accounts) CreateFirst(ctx context.Context, token, email, password strin
 	if p.password, err = a.hasher.Hash(ctx, password); err != nil {
 		return Account{}, "", err
 	}
-	a.write.Lock()
-	defer a.write.Unlock()
+	unlock, err := a.lockToCreate(ctx)
+	if err != nil {
+		return Account{}, "", err
+	}
+	defer unlock()
 	if err := a.First(token); err != nil { // used concurrently
 		return Account{}, "", err
 	}

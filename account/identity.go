@@ -72,8 +72,11 @@ func (a *Accounts) arrived(ctx context.Context, who oidc.Identity, policy Provid
 	}
 	p := &person{Account: Account{Email: email, Role: RoleUser, Verified: wholeSeconds(a.now())}}
 	p.setIdentity(&identity)
-	a.write.Lock()
-	defer a.write.Unlock()
+	unlock, err := a.lockToCreate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if other := a.withIdentity(identity); other != nil {
 		return other, nil // created concurrently
 	}

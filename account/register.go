@@ -82,8 +82,11 @@ func (a *Accounts) invitationUsed(p *person) (Invitation, error) {
 
 // addRegistrant stores p as a new account, and consumes its invitation and the token, if it has them.
 func (a *Accounts) addRegistrant(ctx context.Context, p *person, token string) error {
-	a.write.Lock()
-	defer a.write.Unlock()
+	unlock, err := a.lockToCreate(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if p.invitation != nil {
 		invitation, err := a.invitationOf(*p.invitation)
 		if err != nil {
@@ -178,8 +181,11 @@ func (a *Accounts) Create(ctx context.Context, n NewAccount) (token string, acco
 	if err = errors.Join(err, p.Role.check()); err != nil {
 		return "", Account{}, err
 	}
-	a.write.Lock()
-	defer a.write.Unlock()
+	unlock, err := a.lockToCreate(ctx)
+	if err != nil {
+		return "", Account{}, err
+	}
+	defer unlock()
 	p.ID = a.newID()
 	token = p.allowReset(a.now().Add(ResetTime))
 	if err := a.add(ctx, p); err != nil {

@@ -26,6 +26,7 @@ import (
 //     has not called Refresh since, and only records that a user signed in, would undo the
 //     removal of a passkey. The pointer `changing` is locked meanwhile, so that no other process
 //     begins with the same row.
+//   - An account is created under the same lock, once all that others have changed is read.
 //   - A key that has been revoked by any of its revisions stays revoked.
 //   - An account is deleted by its greatest possible revision. Rows that another process writes
 //     afterwards are removed when they are found, see [Accounts.Sweep].
@@ -86,13 +87,51 @@ func (r *Keyring) Refresh(ctx context.Context) error {
 func (a *Accounts) refresh(ctx context.Context) error {
 	a.write.Lock()
 	defer a.write.Unlock()
+	return a.catchUp(ctx)
+}
+
+// catchUp reads what other processes have changed. The write lock is held.
+func (a *Accounts) catchUp(ctx context.Context) error {
+	now, err := a.rows.changes(ctx)
+	if err != nil || bytes.Equal(now, a.rows.seen) {
+		return err
+	}
 	if err := a.readPeople(ctx); err != nil {
 		return err
 	}
 	if err := a.readInvitations(ctx); err != nil {
 		return err
 	}
-	return a.readMailTokens(ctx)
+	if err := a.readMailTokens(ctx); err != nil {
+		return err
+	}
+	a.rows.seen = now
+	return nil
+}
+
+// lockToCreate takes the write lock to create an account. No other process of a shared store
+// creates one meanwhile, and what they have created is known, so that neither an e-mail address
+// nor an invitation is used twice.
+func (a *Accounts) lockToCreate(ctx context.Context) (unlock func(), err error) {
+	a.write.Lock()
+	if !a.rows.shared {
+		return a.write.Unlock, nil
+	}
+	if err := a.catchUp(ctx); err != nil { // before others have to wait
+		a.write.Unlock()
+		return nil, err
+	}
+	others, err := a.rows.lock(ctx, onceDurable)
+	if err != nil {
+		a.write.Unlock()
+		return nil, err
+	}
+	unlock = func() { others(); a.write.Unlock() }
+	if err := a.catchUp(ctx); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 // pointerChanging is locked while a process changes an account of a shared store: its value is a

@@ -194,3 +194,44 @@ func TestChangesOfTwoProcesses(t *testing.T) {
 		t.Errorf("%d changes are left, %v, want %d", p.epoch, err, 2*each)
 	}
 }
+
+// Of two processes that get the same invitation or the same address at once, only one creates an
+// account.
+func TestRegistrationAtTwoProcesses(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	config := Config{Shared: true, Registration: RegistrationInvited}
+	here := openAccounts(t, store, config)
+	invite := func() string {
+		token, _, err := here.Invite(t.Context(), NewInvitation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	once, first, second := invite(), invite(), invite()
+	there := openAccounts(t, store, config)
+	register := func(a *Accounts, email, invitation string) error {
+		_, _, err := a.Register(t.Context(), Registrant{Email: email, Password: secret, Invitation: invitation, Address: where(1)})
+		return err
+	}
+	if err := register(here, "a@example.org", once); err != nil {
+		t.Fatal(err)
+	}
+	if err := register(there, "b@example.org", once); !errors.Is(err, ErrNoInvitation) {
+		t.Errorf("an invitation was used at another process: %v", err)
+	}
+	if err := register(here, "c@example.org", first); err != nil {
+		t.Fatal(err)
+	}
+	var wrong *Invalid
+	if err := register(there, "c@example.org", second); !errors.As(err, &wrong) || wrong.Field != FieldEmail {
+		t.Errorf("an address was registered at another process: %v", err)
+	}
+	if _, _, err := there.Create(t.Context(), NewAccount{Email: "a@example.org"}); !errors.As(err, &wrong) {
+		t.Errorf("an account with an address that another process has registered: %v", err)
+	}
+	again := openAccounts(t, store, config)
+	if all, err := again.List(t.Context()); err != nil || len(all) != 2 || len(again.Unreadable()) > 0 {
+		t.Errorf("%d accounts, %v, unreadable %q", len(all), err, again.Unreadable())
+	}
+}
