@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"ashlar/account"
@@ -130,7 +131,7 @@ func findAccount(ctx context.Context, accounts control.Accounts, idOrEmail strin
 		return account.ID{}, err
 	}
 	for _, a := range all {
-		if a.Email == idOrEmail || a.ID.String() == idOrEmail {
+		if a.Email != "" && strings.EqualFold(a.Email, idOrEmail) || a.ID.String() == idOrEmail {
 			return a.ID, nil
 		}
 	}
@@ -140,10 +141,11 @@ func findAccount(ctx context.Context, accounts control.Accounts, idOrEmail strin
 // expireKey returns the command that sets when a key expires.
 func (p *people) expireKey() *cobra.Command {
 	var lifetime time.Duration
-	c := p.changing("expire --data DIR ID|NAME [--in DURATION]", "Set when a key expires; without --in it never does",
+	var c *cobra.Command
+	c = p.changing("expire --data DIR ID|NAME [--in DURATION]", "Set when a key expires; without --in it never does",
 		func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
 			var at time.Time
-			if lifetime != 0 {
+			if c.Flags().Changed("in") {
 				at = time.Now().Add(lifetime)
 			}
 			return changedKey(s.Keys.Expire(ctx, key, at))
