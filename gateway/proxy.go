@@ -49,16 +49,28 @@ func (p proxies) forwarded(r *http.Request, from netip.Addr) netip.Addr {
 			} else {
 				last, more = line, false
 			}
-			next, err := netip.ParseAddr(strings.TrimSpace(last))
-			if err != nil {
+			next, ok := parseForwarded(strings.TrimSpace(last))
+			if !ok {
 				return from
 			}
-			if from = next.Unmap(); !p.contain(from) {
+			if from = next; !p.contain(from) {
 				return from
 			}
 		}
 	}
 	return from
+}
+
+// parseForwarded parses an entry of X-Forwarded-For: an address, to which some proxies add a port.
+func parseForwarded(text string) (netip.Addr, bool) {
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return at.Addr().Unmap(), true
+	}
+	if inside, ok := strings.CutPrefix(text, "["); ok {
+		text = strings.TrimSuffix(inside, "]")
+	}
+	at, err := netip.ParseAddr(text)
+	return at.Unmap(), err == nil
 }
 
 // scheme returns http or https, as the client sees it. X-Forwarded-Proto is used only if a
