@@ -99,9 +99,18 @@ func (v *Visit) readForm() error {
 }
 
 // Begin signs a visitor in. The session gets a new token, so that an old one that leaked is
-// useless.
+// useless, and keeps nothing of another visitor who used the same browser.
 func (v *Visit) Begin(session account.Session) error {
 	ctx := v.R.Context()
+	if v.Who == nil || !strings.HasPrefix(string(session), v.Who.ID.String()+".") {
+		said := v.Sessions.PopString(ctx, sessionSaid)
+		if err := v.Sessions.Clear(ctx); err != nil {
+			return err
+		}
+		if said != "" {
+			v.Say(said)
+		}
+	}
 	if err := v.Sessions.RenewToken(ctx); err != nil {
 		return err
 	}
