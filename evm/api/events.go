@@ -7,6 +7,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/events"
+	"ashlar/evm/archive"
 	"ashlar/evm/query"
 	"ashlar/history/paging"
 	"ashlar/jsonrpc"
@@ -78,7 +79,7 @@ func (v *eventView) WithPending(ctx context.Context) (events.View, bool, error) 
 
 func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
 	hash, err := v.View.BlockHash(ctx, number)
-	return events.Word(hash), err
+	return events.Word(hash), removed(err)
 }
 
 func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uint64, known bool, err error) {
@@ -86,7 +87,16 @@ func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uin
 	if errors.Is(err, query.ErrUnknownHash) {
 		return 0, false, nil
 	}
-	return number, err == nil, err
+	return number, err == nil, removed(err)
+}
+
+// removed returns the error of the specification for one about a block that is older than the
+// first one of the history.
+func removed(err error) error {
+	if pruned := (*archive.Pruned)(nil); errors.As(err, &pruned) {
+		return events.UnknownBlock(pruned.Error())
+	}
+	return err
 }
 
 func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
@@ -113,7 +123,7 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 		out = appendEvent(out, log, v.IsPending(log.Block.Number), hash)
 		return room.Check(len(out))
 	})
-	return out, next, err
+	return out, next, removed(err)
 }
 
 // appendEvent appends a log as an event record. If the data's length is not a multiple of
