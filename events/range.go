@@ -35,10 +35,14 @@ const (
 func (q *request) resolve(ctx context.Context, view View, pending bool) (r paging.Range, err error) {
 	r.Size = q.chunkSize
 	first, last := view.Span()
-	if r.Begin.Block, err = q.from.Resolve(ctx, view); err != nil {
+	from, to := q.from, q.to
+	if q.token != nil { // another server, which made it, may know of later blocks that are accepted on layer 1
+		from, to = from.beyondL1(), to.beyondL1()
+	}
+	if r.Begin.Block, err = from.Resolve(ctx, view); err != nil {
 		return r, err
 	}
-	if r.To, err = q.to.Resolve(ctx, view); err != nil {
+	if r.To, err = to.Resolve(ctx, view); err != nil {
 		return r, err
 	}
 	switch q.from.Kind {
@@ -58,6 +62,14 @@ func (q *request) resolve(ctx context.Context, view View, pending bool) (r pagin
 		err = q.resume(ctx, view, &r)
 	}
 	return r, err
+}
+
+// beyondL1 returns the latest block instead of the latest that is accepted on layer 1.
+func (b BlockID) beyondL1() BlockID {
+	if b.Kind == L1Accepted {
+		b.Kind = Latest
+	}
+	return b
 }
 
 // Resolve returns the number of a block; that of the latest where none is named, or the
