@@ -16,10 +16,17 @@ import (
 // ChainID fetches the ID of the node's chain.
 func (n *Node) ChainID(ctx context.Context) (id starknet.Felt, err error) {
 	err = n.retry(ctx, func() error {
-		return n.call(ctx, "starknet_chainId", nothing(), func(in *wire.Reader) (err error) {
-			id, err = in.Felt()
-			return err
-		})
+		id, err = n.chainIDOnce(ctx)
+		return err
+	})
+	return id, err
+}
+
+// chainIDOnce is ChainID without retries.
+func (n *Node) chainIDOnce(ctx context.Context) (id starknet.Felt, err error) {
+	err = n.call(ctx, "starknet_chainId", nothing(), func(in *wire.Reader) (err error) {
+		id, err = in.Felt()
+		return err
 	})
 	return id, err
 }
@@ -55,8 +62,11 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 
 // L1Accepted fetches the number of the latest block that is accepted on layer 1. It returns
 // ErrNotFound if the node knows of none, and asks once: nodes of versions before 0.9 do not
-// know the tag.
+// know the tag. The node may have another chain than when Follow began, or than expected.
 func (n *Node) L1Accepted(ctx context.Context) (number uint64, err error) {
+	if err := n.checkChain(ctx, n.chainIDOnce); err != nil {
+		return 0, err
+	}
 	err = n.call(ctx, "starknet_getBlockWithTxHashes", []any{"l1_accepted"}, func(in *wire.Reader) error {
 		return in.Object(func(name string) (err error) {
 			if name == "block_number" {

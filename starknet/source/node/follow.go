@@ -67,12 +67,15 @@ func (n *Node) Follow(ctx context.Context, first uint64, to Chain) error {
 }
 
 // checkChainID checks that the node is on the expected chain.
-func (n *Node) checkChainID(ctx context.Context) error {
+func (n *Node) checkChainID(ctx context.Context) error { return n.checkChain(ctx, n.ChainID) }
+
+// checkChain is checkChainID with a function that fetches the ID.
+func (n *Node) checkChain(ctx context.Context, fetch func(context.Context) (starknet.Felt, error)) error {
 	want := n.options.ChainID
 	if want.IsZero() {
 		return nil
 	}
-	id, err := n.ChainID(ctx)
+	id, err := fetch(ctx)
 	if err == nil && id != want {
 		err = fmt.Errorf("%w: its chain ID is %s, expected %s", ErrOtherChain, id, want)
 	}

@@ -149,3 +149,25 @@ func TestGroupL1Accepted(t *testing.T) {
 		t.Errorf("one of three does not know: %v", err)
 	}
 }
+
+// A node of another chain is not believed what is accepted on layer 1.
+func TestL1AcceptedOfAnotherChain(t *testing.T) {
+	main := makeChain(nil, 0, 12, 1)
+	fakes := []*nodetest.Node{nodetest.New(t, 10, main), nodetest.New(t, 10, main), nodetest.New(t, 10, main)}
+	for i, fake := range fakes {
+		fake.AcceptOnL1(uint64(9 - i))
+	}
+	fakes[0].ChainID = starknet.FeltOf(78)
+	options := optionsFor(fakes[0])
+	options.ChainID = fakes[1].ChainID
+	if number, err := newNode(t, options).L1Accepted(t.Context()); !errors.Is(err, ErrOtherChain) {
+		t.Errorf("block %d, %v, want the error %q", number, err, ErrOtherChain)
+	}
+	g, err := NewGroup([]string{fakes[0].URL, fakes[1].URL, fakes[2].URL}, 2, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if number, err := g.L1Accepted(t.Context()); err != nil || number != 7 {
+		t.Errorf("of a group: block %d, %v, want 7", number, err)
+	}
+}
