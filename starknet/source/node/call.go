@@ -23,7 +23,7 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("the node returned the error %q (%d)", e.Message, e.Code)
+	return fmt.Sprintf("the node returned the error %.200q (%d)", e.Message, e.Code)
 }
 
 // Error codes that are handled specially.

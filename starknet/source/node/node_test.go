@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -201,4 +202,29 @@ func TestPausesGrow(t *testing.T) {
 	}
 	p.reset()
 	check(100)
+}
+
+// A node cannot fill the log: errors contain only the beginning of what it sent.
+func TestErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("\u2028", 1<<20)
+	for name, answer := range map[string]string{
+		"message": `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"` + long + `"}}`,
+		"version": `{"jsonrpc":"2.0","id":1,"result":{"starknet_version":"` + long + `"}}`,
+	} {
+		fake := nodetest.New(t, 10, makeChain(nil, 0, 3, 1))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+			if q.Nth > 2 {
+				cancel()
+			}
+			w.Write([]byte(answer))
+			return true
+		}
+		n := newNode(t, optionsFor(fake))
+		_, err := n.Block(ctx, 1)
+		if problem := n.Status().Problem; err == nil || problem == "" || len(problem) > 2000 {
+			t.Errorf("%s: %v, and a problem of %d bytes, want at most 2000", name, err, len(problem))
+		}
+	}
 }

@@ -207,7 +207,7 @@ func (r *Reader) version() (string, error) {
 	const most = starknet.FeltBytes - 1
 	text, err := r.Text()
 	if err == nil && len(text) > most {
-		err = r.Fail(fmt.Errorf("found the string %q of %d bytes, expected a version of at most %d", text, len(text), most))
+		err = r.Fail(fmt.Errorf("found the string %.80q of %d bytes, expected a version of at most %d", text, len(text), most))
 	}
 	return text, err
 }
