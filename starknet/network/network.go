@@ -206,7 +206,7 @@ func (f followed) Append(ctx context.Context, block *starknet.Block) error {
 // Held returns the lowest and the highest block.
 func (f followed) Held(ctx context.Context) (first, head chain.Ref, ok bool, err error) {
 	first, head, ok, err = f.Follower.Held(ctx)
-	if err == nil && ok && f.network.source.head() == head.Number {
+	if err == nil && ok && f.network.source.head() == head {
 		f.network.resumed()
 	}
 	return first, head, ok, err

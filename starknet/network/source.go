@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"ashlar/chain"
 	"ashlar/family"
 	"ashlar/starknet/ingest"
 	"ashlar/starknet/source/node"
@@ -14,8 +15,8 @@ type source interface {
 	Follow(ctx context.Context, first uint64, to node.Chain) error
 	// L1Accepted fetches the number of the latest block that is accepted on layer 1.
 	L1Accepted(ctx context.Context) (uint64, error)
-	// head returns the number of the last known head.
-	head() uint64
+	// head returns the last known head; zero if there is none.
+	head() chain.Ref
 	// status says how the nodes are. Behind is left to the caller.
 	status() *family.SourceStatus
 }
@@ -34,7 +35,10 @@ func newSource(e *Entries, o node.Options) (source, error) {
 // single is one node.
 type single struct{ *node.Node }
 
-func (s single) head() uint64 { return s.Status().Head }
+func (s single) head() chain.Ref {
+	now := s.Status()
+	return chain.Ref{Number: now.Head, Hash: now.HeadHash}
+}
 
 func (s single) status() *family.SourceStatus {
 	now := s.Status()
@@ -55,7 +59,10 @@ type agreeing struct {
 	quorum int
 }
 
-func (s agreeing) head() uint64 { return s.Status().Head }
+func (s agreeing) head() chain.Ref {
+	now := s.Status()
+	return chain.Ref{Number: now.Head, Hash: now.HeadHash}
+}
 
 func (s agreeing) status() *family.SourceStatus {
 	now := s.Status()

@@ -1,23 +1,30 @@
 package node
 
-import "time"
+import (
+	"time"
+
+	"ashlar/chain"
+
+	"github.com/ethereum/go-ethereum/common"
+)
 
 // Agreement is whether as many nodes of a group agree as must.
 type Agreement struct {
-	Head    uint64    // last block on which they agreed
-	Nodes   int       // that agreed on it; 0 if there is no agreement now
-	Since   time.Time // since when there is no agreement; zero if there is
-	Problem string    // why there is none
+	Head     uint64      // last block on which they agreed
+	HeadHash common.Hash // its hash
+	Nodes    int         // that agreed on it; 0 if there is no agreement now
+	Since    time.Time   // since when there is no agreement; zero if there is
+	Problem  string      // why there is none
 }
 
 // agree records that nodes agree on a block.
-func (g *Group) agree(number uint64, nodes int) {
+func (g *Group) agree(head chain.Ref, nodes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if since := g.agreement.Since; !since.IsZero() {
-		g.options.Logger.Info("the nodes agree again", "nodes", nodes, "head", number, "after", time.Since(since).Round(time.Millisecond))
+		g.options.Logger.Info("the nodes agree again", "nodes", nodes, "head", head.Number, "after", time.Since(since).Round(time.Millisecond))
 	}
-	g.agreement = Agreement{Head: number, Nodes: nodes}
+	g.agreement = Agreement{Head: head.Number, HeadHash: head.Hash, Nodes: nodes}
 }
 
 // disagree records that there is no agreement, and why.

@@ -55,7 +55,7 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 		return notFound(err, codeNoBlocks)
 	})
 	if err == nil {
-		n.record.head(head.Number, took)
+		n.record.head(head, took)
 	}
 	return head, err
 }

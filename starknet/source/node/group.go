@@ -96,7 +96,7 @@ func (g *Group) approach(ctx context.Context, first uint64, to Chain) (moved boo
 	if err != nil {
 		return false, err
 	}
-	g.agree(target.Number, len(agreed))
+	g.agree(target, len(agreed))
 	lowest, head, ok, err := to.Held(ctx)
 	if err != nil {
 		return false, err

@@ -3,12 +3,17 @@ package node
 import (
 	"sync"
 	"time"
+
+	"ashlar/chain"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // Status describes a node's behaviour since the client was created.
 type Status struct {
 	Name     string        // the host of its URL
 	Head     uint64        // last known head
+	HeadHash common.Hash   // its hash
 	Latency  time.Duration // of its last answer about its head; 0 before the first
 	Problem  string        // error of the last request; empty if it succeeded
 	Failures uint64        // requests without a readable response
@@ -38,10 +43,10 @@ func (r *record) answered() {
 }
 
 // head records the node's head, and how long its answer took.
-func (r *record) head(number uint64, took time.Duration) {
+func (r *record) head(ref chain.Ref, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.Head, r.status.Latency = number, took
+	r.status.Head, r.status.HeadHash, r.status.Latency = ref.Number, ref.Hash, took
 }
 
 // failed records an error. invalid means that the node responded, but the response was wrong.

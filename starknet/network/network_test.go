@@ -1,0 +1,80 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"ashlar/family"
+	"ashlar/kv/pebble"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/source/node"
+	"ashlar/starknet/source/node/nodetest"
+	"ashlar/starknet/source/synthetic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// chainOf makes the blocks of a chain.
+func chainOf(seed uint64, count int) (blocks []*starknet.Block) {
+	options := synthetic.Default()
+	options.Seed = seed
+	for made := synthetic.New(options); len(blocks) < count; {
+		blocks = append(blocks, made.Next())
+	}
+	return blocks
+}
+
+// TestStaysStopped: a node with another block at the height of the head is not followed again,
+// so the network keeps saying since when it is not, and tries it less and less often.
+func TestStaysStopped(t *testing.T) {
+	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	a, err := archive.Create(t.Context(), store, "SN_MINE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := chainOf(1, 10)
+	if err := a.Append(t.Context(), blocks...); err != nil {
+		t.Fatal(err)
+	}
+	other := chainOf(2, 10)
+	fake := nodetest.New(t, 10, other)
+	fake.ChainID = starknet.FeltOfText("SN_MINE")
+	for _, quorum := range []int{1, 2} {
+		entries := &Entries{Source: family.Sources{fake.URL, fake.URL}[:quorum], Quorum: quorum}
+		opened, err := Family{}.Open(t.Context(), store, entries, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := opened.Serve(t.Context(), family.Service{Name: "mine"}); err != nil {
+			t.Fatal(err)
+		}
+		n := opened.(*network)
+		before := &stop{errors.New("it has another chain"), time.Now()}
+		n.stopped.Store(before)
+		fake.Set(other)
+		if err := n.source.Follow(t.Context(), 0, followed{n.follower, n}); !errors.Is(err, node.ErrOtherChain) {
+			t.Errorf("quorum %d: %v, want %q", quorum, err, node.ErrOtherChain)
+		}
+		if n.stopped.Load() != before {
+			t.Errorf("quorum %d: the network says that it is followed again", quorum)
+		}
+		fake.Set(blocks)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- n.source.Follow(ctx, 0, followed{n.follower, n}) }()
+		for end := time.Now().Add(time.Minute); n.stopped.Load() != nil && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		if err := <-ended; n.stopped.Load() != nil {
+			t.Errorf("quorum %d: %v, and not followed with the same head", quorum, err)
+		}
+	}
+}
