@@ -17,14 +17,24 @@ type Agreement struct {
 	Problem  string      // why there is none
 }
 
-// agree records that nodes agree on a block.
-func (g *Group) agree(head chain.Ref, nodes int) {
+// elect records the block on which nodes agree. It is not an agreement until one of them has sent
+// the blocks up to it.
+func (g *Group) elect(head chain.Ref, nodes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if since := g.agreement.Since; !since.IsZero() {
-		g.options.Logger.Info("the nodes agree again", "nodes", nodes, "head", head.Number, "after", time.Since(since).Round(time.Millisecond))
+	g.agreement.Head, g.agreement.HeadHash, g.voters = head.Number, head.Hash, nodes
+}
+
+// agree records that the nodes agree on the block of the last call of elect, and that the chain
+// is there or closer to it.
+func (g *Group) agree() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := &g.agreement
+	if since := now.Since; !since.IsZero() {
+		g.options.Logger.Info("the nodes agree again", "nodes", g.voters, "head", now.Head, "after", time.Since(since).Round(time.Millisecond))
 	}
-	g.agreement = Agreement{Head: head.Number, HeadHash: head.Hash, Nodes: nodes}
+	now.Nodes, now.Since, now.Problem = g.voters, time.Time{}, ""
 }
 
 // disagree records that there is no agreement, and why.

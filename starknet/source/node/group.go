@@ -33,6 +33,7 @@ type Group struct {
 
 	mu        sync.Mutex
 	agreement Agreement // guarded by mu
+	voters    int       // guarded by mu: nodes that voted for its head
 }
 
 // member is a node of a group. Only Follow's goroutine uses its fields without a lock.
@@ -79,8 +80,10 @@ func (g *Group) Follow(ctx context.Context, first uint64, to Chain) error {
 		case errors.Is(err, errNoQuorum):
 			g.disagree(err)
 			err = retry.Sleep(ctx, g.options.Poll)
-		case err == nil && !moved:
-			err = retry.Sleep(ctx, g.options.Poll)
+		case err == nil:
+			if g.agree(); !moved {
+				err = retry.Sleep(ctx, g.options.Poll)
+			}
 		}
 		if err != nil {
 			return err
@@ -96,7 +99,7 @@ func (g *Group) approach(ctx context.Context, first uint64, to Chain) (moved boo
 	if err != nil {
 		return false, err
 	}
-	g.agree(target, len(agreed))
+	g.elect(target, len(agreed))
 	lowest, head, ok, err := to.Held(ctx)
 	if err != nil {
 		return false, err
