@@ -231,6 +231,7 @@ func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte
 		if err := f.append(u, &list); err != nil {
 			return before.End(err)
 		}
+		f.passed(u)
 		f.position++
 	}
 	return list.End(nil)

@@ -50,21 +50,6 @@ type subscriber struct {
 	start
 }
 
-// start is where a subscriber or filter begins.
-type start struct {
-	view  *forwarded.View // of the chain when the client subscribed
-	round uint64          // until which blocks are published that the view may have; 0: none
-}
-
-// wants reports whether a client that begins here is to be notified of a block in a round.
-func (s *start) wants(u *update) bool {
-	if u.round > s.round {
-		return true
-	}
-	_, had := s.view.Number(u.block.Hash)
-	return had == u.dropped
-}
-
 // update is one block that was added or dropped.
 type update struct {
 	block   *forwarded.Block
@@ -268,6 +253,7 @@ func (p *publisher) publishUpdate(ctx context.Context, view *forwarded.View, u *
 				}
 			}
 		}
+		s.passed(u)
 	}
 	return true
 }
