@@ -50,7 +50,7 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 	if err := m.list(ctx); err != nil {
 		return Made{}, err
 	}
-	made := Manifest{Format: format, Made: time.Now().UTC().Truncate(time.Microsecond), Version: o.Version}
+	made := Manifest{Format: format, Made: after(last), Version: o.Version}
 	for _, source := range sources {
 		files, err := list(source)
 		if err != nil {
@@ -70,6 +70,16 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 		return Made{}, err
 	}
 	return Made{Name: name, Bytes: made.Bytes(), Stored: p.moved.Load()}, m.checkStored(ctx, name, &made)
+}
+
+// after returns the time of a backup, which orders backups by its name. It is later than that of
+// the last one, even if the clock was set back since. last may be nil.
+func after(last *Manifest) time.Time {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	if last != nil && !now.After(last.Made) {
+		return last.Made.Add(time.Microsecond)
+	}
+	return now
 }
 
 // list returns the files of a directory, without their hashes.
