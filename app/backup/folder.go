@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // partSuffix ends the names of files that are not complete.
@@ -21,10 +20,11 @@ func (f folder) String() string { return string(f) }
 
 func (f folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
 
-// List implements Target.
+// List implements Target. It includes the parts of files that a killed process left, so that Prune
+// removes them.
 func (f folder) List(ctx context.Context, below string, found func(name string, bytes int64)) error {
 	err := filepath.WalkDir(f.path(below), func(path string, entry fs.DirEntry, err error) error {
-		if err = errors.Join(err, ctx.Err()); err != nil || !entry.Type().IsRegular() || strings.HasSuffix(path, partSuffix) {
+		if err = errors.Join(err, ctx.Err()); err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		info, err := entry.Info()
