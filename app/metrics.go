@@ -152,7 +152,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		memory:      desc("store_memory_bytes", "What the network's store takes for caches and buffers.", "network"),
 
 		behind:           desc("behind_blocks", "Blocks to catch up with the head that is followed.", "network"),
-		ready:            desc("ready", "Whether the network is ready: 1, else 0.", "network"),
+		ready:            desc("ready", "Whether the network is ready, and what the server needs for all networks: 1, else 0.", "network"),
 		stopped:          desc("following_stopped_timestamp_seconds", "Since when following is stopped by an error of our own; 0 if it is not.", "network"),
 		reached:          desc("upstream_reached", "Whether at least one upstream node answers as it should: 1, else 0.", "network"),
 		rate:             desc("catch_up_blocks_per_second", "How fast a network that is behind imports blocks; 0 at the head.", "network"),
@@ -235,12 +235,13 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
 		gauge(g.expiry, float64(expires.Unix()), name)
 	}
-	served := make(map[string]bool)
+	served, sound := make(map[string]bool), c.service.serverProblem() == nil
 	for n := range c.service.asked() {
 		served[n.Name] = true
 		status, err := n.Status(context.Background())
 		if err != nil {
 			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)
+			gauge(g.ready, 0, n.Name)
 			continue
 		}
 		gauge(g.head, float64(status.Head), n.Name)
@@ -265,7 +266,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 			counter(g.cacheReads, uint64(stored.CacheHits), n.Name, "hit")
 			counter(g.cacheReads, uint64(stored.CacheMisses), n.Name, "miss")
 		}
-		gauge(g.ready, truth(notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
+		gauge(g.ready, truth(sound && notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
 		c.collectSource(n.Name, status, gauge, counter)
 	}
 	for _, u := range c.service.unserved(context.Background()) {

@@ -24,13 +24,8 @@ const (
 // scripts cannot be started, or a network cannot be read or is not ready, or is listed by the
 // configuration and not served.
 func (s *Service) ready(ctx context.Context, c config.Config) error {
-	if err := s.accountsProblem(); err != nil {
-		return fmt.Errorf("accounts: %w", err)
-	}
-	if s.workers != nil {
-		if err := s.workers.Problem(); err != nil {
-			return fmt.Errorf("processes for clients' scripts: %w", err)
-		}
+	if err := s.serverProblem(); err != nil {
+		return err
 	}
 	if u, there := s.listedUnserved(ctx, c); there {
 		return errors.New(u.String())
@@ -42,6 +37,19 @@ func (s *Service) ready(ctx context.Context, c config.Config) error {
 		}
 		if err != nil {
 			return fmt.Errorf("network %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// serverProblem returns why the service is not ready whatever its networks are.
+func (s *Service) serverProblem() error {
+	if err := s.accountsProblem(); err != nil {
+		return fmt.Errorf("accounts: %w", err)
+	}
+	if s.workers != nil {
+		if err := s.workers.Problem(); err != nil {
+			return fmt.Errorf("processes for clients' scripts: %w", err)
 		}
 	}
 	return nil

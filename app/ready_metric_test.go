@@ -1,0 +1,43 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"ashlar/family"
+)
+
+// unreadable is a network whose blocks cannot be read.
+type unreadable struct{ family.Network }
+
+func (unreadable) Status(context.Context) (family.Status, error) {
+	return family.Status{}, errors.New("no node answers")
+}
+
+// TestReadyMetric: while /readyz says 503, a network has the metric ashlar_ready with 0, which the
+// alert AshlarNotReady looks at.
+func TestReadyMetric(t *testing.T) {
+	s, _ := served(t, nil)
+	operator := "http://" + s.operator.listener.Addr().String()
+	check := func(what string, status int, metric string) {
+		t.Helper()
+		if got, body := get(t, operator+"/readyz"); got != status {
+			t.Errorf("%s: /readyz says %d %s, expected %d", what, got, body, status)
+		}
+		if _, metrics := get(t, operator+"/metrics"); !strings.Contains(metrics, metric+"\n") {
+			t.Errorf("%s: not in the metrics: %s", what, metric)
+		}
+	}
+	check("sound", 200, `ashlar_ready{network="demo"} 1`)
+	why := errors.New("no node answers")
+	s.people.unread.Store(&why)
+	check("changes of keys are not read", 503, `ashlar_ready{network="demo"} 0`)
+	s.people.unread.Store(nil)
+	sound := s.Networks()
+	s.setNetworks(append(slices.Clone(sound), &Network{Name: "broken", Network: unreadable{}}))
+	check("a network cannot be read", 503, `ashlar_ready{network="broken"} 0`)
+	s.setNetworks(sound)
+}
