@@ -96,7 +96,7 @@ func (s *Service) Reload(c config.Config) error {
 		entry       string
 		before, now any
 	}{
-		{"data", before.Data, now.Data}, {"listen", before.Listen, now.Listen}, {"operator", before.Operator, now.Operator},
+		{"data", before.Data, now.Data}, {"store", before.Store, now.Store}, {"role", before.Role, now.Role}, {"listen", before.Listen, now.Listen}, {"operator", before.Operator, now.Operator},
 		{"cache", before.Cache, now.Cache}, {"drain", before.Drain, now.Drain}, {"tls", before.TLS, now.TLS},
 		{"filters", before.Filters, now.Filters},
 		{"traces", before.Traces, now.Traces},
