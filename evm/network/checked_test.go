@@ -365,7 +365,6 @@ func TestCheckedTakesTransactions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refuse(next, "already known")
 	refuse(right[last-1].Transactions()[0], "nonce too low")
 	for _, node := range []*fakenode.Node{a, b} {
 		for end := time.Now().Add(time.Minute); len(node.Waiting()) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -374,6 +373,7 @@ func TestCheckedTakesTransactions(t *testing.T) {
 			t.Errorf("a node has the transactions %v, want one, %s", waiting, next.Hash())
 		}
 	}
+	refuse(next, "already known") // by both nodes
 	var nonce hexutil.Uint64
 	s.call(&nonce, "eth_getTransactionCount", fmt.Sprintf(`[%q,"pending"]`, sender))
 	if uint64(nonce) != next.Nonce()+1 {

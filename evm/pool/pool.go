@@ -16,6 +16,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -107,8 +108,14 @@ func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 // forward the transaction after checking it. If forward fails, so does AddForwarded, and the
 // transaction is not added. Once forwarded, it returns nil even if the transaction cannot be
 // added, because the pool is full or because it has already come back from that node.
+//
+// A transaction that is in the pool already is forwarded again, since the node may have lost it,
+// and forward decides what is returned.
 func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward func() error) error {
 	tx, from, err := p.checked(ctx, tx)
+	if errors.Is(err, txpool.ErrAlreadyKnown) {
+		return forward()
+	}
 	if err != nil {
 		return err
 	}

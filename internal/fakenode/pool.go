@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -34,7 +35,8 @@ func (n *Node) Waiting() []*types.Transaction {
 	return append([]*types.Transaction(nil), n.waiting...)
 }
 
-// SendRawTransaction accepts all transactions except for those with RefusedData.
+// SendRawTransaction accepts all transactions except for those with RefusedData, and those that
+// wait already.
 func (a *ethAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(raw); err != nil {
@@ -42,6 +44,9 @@ func (a *ethAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
 	}
 	if string(tx.Data()) == RefusedData {
 		return common.Hash{}, ErrRefused
+	}
+	if slices.ContainsFunc(a.n.Waiting(), func(waiting *types.Transaction) bool { return waiting.Hash() == tx.Hash() }) {
+		return common.Hash{}, errors.New("already known") // as geth says
 	}
 	a.n.Wait(tx)
 	return tx.Hash(), nil
