@@ -68,6 +68,7 @@ func (s *Store) acquire(ctx context.Context) error {
 		return fmt.Errorf("%w: %v writes to it", kv.ErrInUse, now["holder"])
 	}
 	s.lease.renewed.Store(begun)
+	s.promised(s.chained)
 	return nil
 }
 
@@ -86,6 +87,14 @@ func (l *lease) since() int64 { return int64(time.Since(l.began)) }
 
 // promise returns the timestamp that the store does not exceed before the next renewal.
 func (s *Store) promise() int64 { return s.clock.now() + s.cluster.config.Lease.Microseconds() }
+
+// promised records the clock that a change has set. If the machine's time is set forward before
+// the next renewal, timestamps follow it through half of the lease only, and grow one at a time
+// through the rest: there are far fewer rows than microseconds.
+func (s *Store) promised(clock int64) {
+	s.chained = clock
+	s.clock.atMost(clock - s.cluster.config.Lease.Microseconds()/2)
+}
 
 // conditionally runs a batch of statements on the store's pointers, one of which has a
 // condition. The batch must recognize its own earlier, successful attempt.
@@ -141,7 +150,7 @@ func (s *Store) change(ctx context.Context, patience time.Duration, check func(c
 			clock, _ := now["clock"].(int64)
 			switch fence, _ := now["fence"].(int64); {
 			case applied, fence == s.token && clock == next:
-				s.chained = next
+				s.promised(next)
 				s.lease.renewed.Store(begun)
 				return nil
 			case fence != s.token:
