@@ -118,3 +118,14 @@ func Sleep(ctx context.Context, length time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Outlast returns a context that is done some time after ctx, for work that must be completed once
+// it is begun, but not wait without end for a store that does not answer. cancel must be called.
+func Outlast(ctx context.Context, by time.Duration) (longer context.Context, cancel context.CancelFunc) {
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(by, end)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() { stop(); end() }
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ashlar/retry"
@@ -61,4 +62,23 @@ func TestSleep(t *testing.T) {
 			t.Errorf("%v with an ended context: %v", length, err)
 		}
 	}
+}
+
+// A longer context is done some time after the other, or when it is cancelled.
+func TestOutlast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		longer, cancel := retry.Outlast(ctx, time.Second)
+		defer cancel()
+		end()
+		began := time.Now()
+		<-longer.Done()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("done after %v, expected one second", took)
+		}
+		cancelled, cancel := retry.Outlast(t.Context(), time.Second)
+		if cancel(); cancelled.Err() == nil {
+			t.Error("not done after it was cancelled")
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"sync"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/evm"
@@ -43,6 +44,9 @@ func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
 }
 
 const settledAtOnce = 64 // blocks that are settled in one write
+
+// stopTime is for how long blocks that settle may still be written when the follower is stopped.
+const stopTime = 5 * time.Second
 
 // unsettled returns how many blocks the tip holds at most: another branch as deep as the
 // head's, and a few blocks on top.
@@ -272,8 +276,10 @@ func (f *Follower) agree(ctx context.Context) error {
 func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	// What is begun is ended: the tip must know what the archive was given.
-	ctx = context.WithoutCancel(ctx)
+	// What is begun is ended: the tip must know what the archive was given. If the store does not
+	// answer, the next start finds out.
+	ctx, cancel := retry.Outlast(ctx, stopTime)
+	defer cancel()
 	if err := f.agree(ctx); err != nil {
 		return false, err
 	}

@@ -7,11 +7,13 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/history/rows"
 	"ashlar/history/tip"
 	"ashlar/kv"
+	"ashlar/retry"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
 
@@ -21,6 +23,9 @@ import (
 // DefaultDepth is the default number of blocks below the head that are not settled. Starknet
 // networks rarely revert blocks, and then only few.
 const DefaultDepth = 64
+
+// stopTime is for how long a block may still be written when the caller is done.
+const stopTime = 5 * time.Second
 
 // ErrTooDeep means that a reorganization would revert settled blocks.
 var ErrTooDeep = errors.New("the reorganization goes below what is settled")
@@ -102,8 +107,9 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// Do not stop between the writes to archive and tip.
-	ctx = context.WithoutCancel(ctx)
+	// Do not stop between the writes to archive and tip, unless the store does not answer.
+	ctx, cancel := retry.Outlast(ctx, stopTime)
+	defer cancel()
 	ref, above := block.Ref(), f.tip.Load()
 	if above == nil {
 		if err := f.begin(ctx, block); err != nil {
