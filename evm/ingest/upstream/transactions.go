@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"ashlar/evm/source/node"
@@ -13,18 +14,23 @@ import (
 var errNoneToSend = errors.New("no upstream can be reached to pass the transaction on")
 
 // Send sends a transaction in binary form to the node with the best head that answers. A
-// [*node.RefusedError] is that node's rejection.
+// [*node.RefusedError] is that node's rejection. A node that gave no answer may have taken the
+// transaction and announced it, so it is sent if the next one knows it already.
 func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 	choices, _ := p.choices(time.Now())
+	lost := false // an answer
 	for _, c := range choices {
 		err := c.node.Send(ctx, raw)
 		var refused *node.RefusedError
-		if err == nil || errors.As(err, &refused) {
+		switch {
+		case err == nil, errors.As(err, &refused) && lost && strings.Contains(strings.ToLower(refused.Message), "already known"):
+			return nil
+		case refused != nil:
 			return err
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return ctx.Err()
 		}
+		lost = true
 		c.log.Warn("send transaction to upstream failed", "error", err)
 	}
 	return errNoneToSend

@@ -63,6 +63,7 @@ func TestSend(t *testing.T) {
 	f.await(ref(best.head))
 	until(t, "both answer", func() bool { s := p.Status(); return s.Nodes[0].Used && s.Nodes[1].Used })
 	refusal := &node.RefusedError{Code: -32000, Message: "nonce too low"}
+	known := &node.RefusedError{Code: -32000, Message: "already known"}
 	for _, test := range []struct {
 		name            string
 		best, lagging   error
@@ -73,6 +74,8 @@ func TestSend(t *testing.T) {
 		{"refused", refusal, nil, refusal, 2, 0},
 		{"no answer of the best", errDropped, nil, nil, 3, 1},
 		{"no answer of the best, refused by the other", errDropped, refusal, refusal, 4, 2},
+		{"known to the best", known, nil, known, 5, 2},
+		{"no answer of the best, which gave it to the other", errDropped, known, nil, 6, 3},
 	} {
 		best.set(func() { best.refusal = test.best })
 		lagging.set(func() { lagging.refusal = test.lagging })
