@@ -17,6 +17,8 @@ const (
 	// order, in which a distributed engine splits partitions. A partition with more is read
 	// again, in that order.
 	heldBytes = 16 << 20
+	// rowBytes is what a row that is held takes besides its value, on machines with 64 bits.
+	rowBytes = 64
 	// markEvery is the time between two records of how far a copy is.
 	markEvery = time.Second
 	// waiting is the number of batches that wait to be written.
@@ -111,7 +113,7 @@ func (c *copier) walk(ctx context.Context, after []byte) error {
 			err = c.put(ctx, partition, row.Sort, row.Value)
 		default:
 			c.held = append(c.held, kv.Row{Sort: row.Sort, Value: bytes.Clone(row.Value)})
-			if c.size += len(row.Value); c.size > heldBytes {
+			if c.size += rowBytes + len(row.Value); c.size > heldBytes {
 				whole = true
 				err = c.scan(ctx, partition)
 			}
