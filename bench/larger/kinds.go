@@ -31,14 +31,16 @@ type transaction struct {
 	*types.Transaction
 }
 
-// sampledBlocks is how many blocks are looked at.
-const sampledBlocks = 2000
+// sampledTransactions is how many transactions, and transfers, are taken at least, if there are
+// so many: some of every block, so that questions about them need all of the store.
+const sampledTransactions = 100_000
 
-// sampleChain looks at blocks that are spread over the chain from a share of it on.
+// sampleChain looks at the blocks of the chain from a share of it on.
 func sampleChain(ctx context.Context, view *query.View, from float64) (*sampled, error) {
 	s := &sampled{head: view.Head().Number}
 	s.first = max(1, uint64(from*float64(s.head)))
-	for number := s.first; number <= s.head; number += 1 + (s.head-s.first)/sampledBlocks {
+	each := 1 + sampledTransactions/int(s.head-s.first+1)
+	for number := s.first; number <= s.head; number++ {
 		header, err := view.Header(ctx, number)
 		if err != nil {
 			return nil, err
@@ -48,7 +50,7 @@ func sampleChain(ctx context.Context, view *query.View, from float64) (*sampled,
 		if err != nil {
 			return nil, err
 		}
-		for i := range body.Len() {
+		for i := 0; i < body.Len(); i += 1 + body.Len()/each {
 			raw, err := body.Transaction(i)
 			if err != nil {
 				return nil, err
@@ -60,7 +62,7 @@ func sampleChain(ctx context.Context, view *query.View, from float64) (*sampled,
 			s.txs = append(s.txs, transaction{crypto.Keccak256Hash(raw), number, uint64(i), body.Sender(i), decoded})
 			s.accounts = append(s.accounts, body.Sender(i))
 		}
-		if err := s.addBalances(ctx, view, number); err != nil {
+		if err := s.addBalances(ctx, view, number, each); err != nil {
 			return nil, err
 		}
 	}
@@ -73,14 +75,16 @@ func sampleChain(ctx context.Context, view *query.View, from float64) (*sampled,
 // transfer is the topic of an ERC-20 transfer.
 func transfer() common.Hash { return crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")) }
 
-func (s *sampled) addBalances(ctx context.Context, view *query.View, number uint64) error {
+// addBalances adds the holders of the first most transfers of a block.
+func (s *sampled) addBalances(ctx context.Context, view *query.View, number uint64, most int) error {
+	before := len(s.balances)
 	filter := &query.Filter{From: number, To: number, Topics: [][]common.Hash{{transfer()}}}
 	return view.Logs(ctx, filter, 1<<20, func(l *query.Log) error {
 		if len(l.Topics) < 2*common.HashLength {
 			return nil
 		}
 		holder := common.BytesToAddress(l.Topics[common.HashLength : 2*common.HashLength])
-		if holder != (common.Address{}) { // a mint
+		if holder != (common.Address{}) && len(s.balances)-before < most { // else a mint
 			s.balances = append(s.balances, sample.Balance{Token: l.Address, Holder: holder})
 		}
 		return nil
