@@ -84,6 +84,9 @@ func TestToolsExport(t *testing.T) {
 		text, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput()
 		if crashed(err) { // cryo has, on a busy machine
 			t.Logf("%v: %v: running it again", args, err)
+			if err := os.RemoveAll(args[len(args)-1]); err != nil { // it skips what it has written
+				t.Fatal(err)
+			}
 			text, err = exec.CommandContext(t.Context(), python, args...).CombinedOutput()
 		}
 		if err != nil {
