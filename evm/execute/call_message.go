@@ -38,13 +38,7 @@ func (s *simulation) message(m *Message) (*core.Message, error) {
 	if m.BlobHashes != nil {
 		msg.BlobGasFeeCap = orZero(m.MaxFeePerBlobGas)
 	}
-	if m.GasPrice != nil || s.block.BaseFee == nil {
-		msg.GasPrice = orZero(m.GasPrice)
-		msg.GasFeeCap, msg.GasTipCap = msg.GasPrice, msg.GasPrice
-	} else {
-		msg.GasFeeCap, msg.GasTipCap = orZero(m.MaxFeePerGas), orZero(m.MaxPriorityFeePerGas)
-		msg.GasPrice = effectivePrice(msg.GasFeeCap, msg.GasTipCap, s.block.BaseFee)
-	}
+	m.price(msg, s.block.BaseFee)
 	return msg.SkipNonceCheck().SkipEOACheck().SkipGasLimitCapCheck(), nil
 }
 
@@ -95,7 +89,7 @@ func (s *simulation) withFees(m *Message) (*Message, error) {
 		return nil, &CallError{errPricedAuth}
 	case m.GasPrice != nil && m.GasPrice.IsZero() && s.rules.IsLondon:
 		return nil, &CallError{errZeroGasPrice}
-	case m.GasPrice != nil || s.block.BaseFee == nil:
+	case m.priced(s.block.BaseFee):
 		return m, nil
 	}
 	filled := *m
@@ -129,8 +123,22 @@ func orZero(n *uint256.Int) *uint256.Int {
 	return n
 }
 
-// unsigned is the transaction that a call would be. priced says that it has a gas price in
-// place of fee caps: it names one, or its block has no base fee.
+// priced reports whether the call has a gas price in place of fee caps: it names one, or its
+// block has no base fee.
+func (m *Message) priced(baseFee *big.Int) bool { return m.GasPrice != nil || baseFee == nil }
+
+// price sets the gas price and the fee caps of the message that the call becomes.
+func (m *Message) price(msg *core.Message, baseFee *big.Int) {
+	if m.priced(baseFee) {
+		msg.GasPrice = orZero(m.GasPrice)
+		msg.GasFeeCap, msg.GasTipCap = msg.GasPrice, msg.GasPrice
+		return
+	}
+	msg.GasFeeCap, msg.GasTipCap = orZero(m.MaxFeePerGas), orZero(m.MaxPriorityFeePerGas)
+	msg.GasPrice = effectivePrice(msg.GasFeeCap, msg.GasTipCap, baseFee)
+}
+
+// unsigned is the transaction that a call would be, which is priced or not, see [Message.priced].
 func unsigned(chainID *big.Int, priced bool, m *core.Message) *types.Transaction {
 	id := new(uint256.Int)
 	if chainID != nil {

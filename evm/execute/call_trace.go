@@ -75,7 +75,7 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	statedb := s.state.StateDB
 	statedb.SetTxContext(common.Hash{}, 0, 1)
 	pool := core.NewGasPool(message.GasLimit)
-	tx := unsigned(s.executor.config.ChainID, m.GasPrice != nil || s.block.BaseFee == nil, message)
+	tx := unsigned(s.executor.config.ChainID, m.priced(s.block.BaseFee), message)
 	err = s.guard(func() error {
 		_, _, err := core.ApplyTransactionWithEVM(s.ctx, message, pool, statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, tx, machine)
 		return err

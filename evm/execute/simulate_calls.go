@@ -37,7 +37,7 @@ func (r *simulatedRun) call(asked *Message) error {
 	if err != nil {
 		return err
 	}
-	tx := unsigned(r.executor.config.ChainID, asked.GasPrice != nil || r.header.BaseFee == nil, message)
+	tx := unsigned(r.executor.config.ChainID, asked.priced(r.header.BaseFee), message)
 	index := len(r.transactions)
 	r.logs.begin(tx.Hash(), index)
 	r.state.SetTxContext(tx.Hash(), index, uint32(index+1))
@@ -94,13 +94,7 @@ func (r *simulatedRun) message(m *Message) (message *core.Message, capped bool, 
 		}
 	}
 	message.GasLimit = min(wanted, r.gas)
-	if m.GasPrice != nil || r.header.BaseFee == nil {
-		message.GasPrice = orZero(m.GasPrice)
-		message.GasFeeCap, message.GasTipCap = message.GasPrice, message.GasPrice
-	} else {
-		message.GasFeeCap, message.GasTipCap = orZero(m.MaxFeePerGas), orZero(m.MaxPriorityFeePerGas)
-		message.GasPrice = effectivePrice(message.GasFeeCap, message.GasTipCap, r.header.BaseFee)
-	}
+	m.price(message, r.header.BaseFee)
 	message.SkipEOACheck().SkipGasLimitCapCheck()
 	if !r.options.Validate {
 		message.SkipNonceCheck().SkipExecutionGasCapCheck()
