@@ -35,22 +35,19 @@ func newSource(e *Entries, o node.Options) (source, error) {
 // single is one node.
 type single struct{ *node.Node }
 
-func (s single) head() chain.Ref {
-	now := s.Status()
-	return chain.Ref{Number: now.Head, Hash: now.HeadHash}
-}
+func (s single) head() chain.Ref { return s.Status().Head }
 
 func (s single) status() *family.SourceStatus {
 	now := s.Status()
 	upstream := upstreamOf(now)
 	return &family.SourceStatus{
-		Problem: now.Problem, Best: now.Head, Reached: now.Head > 0 && now.Problem == "",
+		Problem: now.Problem, Best: now.Head.Number, Reached: now.Head.Number > 0 && now.Problem == "",
 		Upstreams: []family.UpstreamStatus{upstream},
 	}
 }
 
 func upstreamOf(n node.Status) family.UpstreamStatus {
-	return family.UpstreamStatus{Name: n.Name, Head: n.Head, Failures: n.Failures, Invalid: n.Invalid, Used: n.Problem == "", Why: n.Problem, Latency: n.Latency.Microseconds()}
+	return family.UpstreamStatus{Name: n.Name, Head: n.Head.Number, Failures: n.Failures, Invalid: n.Invalid, Used: n.Problem == "", Why: n.Problem, Latency: n.Latency.Microseconds()}
 }
 
 // agreeing is several nodes of which a quorum must agree.
@@ -59,15 +56,12 @@ type agreeing struct {
 	quorum int
 }
 
-func (s agreeing) head() chain.Ref {
-	now := s.Status()
-	return chain.Ref{Number: now.Head, Hash: now.HeadHash}
-}
+func (s agreeing) head() chain.Ref { return s.Status().Head }
 
 func (s agreeing) status() *family.SourceStatus {
 	now := s.Status()
 	status := &family.SourceStatus{
-		Problem: now.Problem, Best: now.Head, Reached: now.Agreement.Nodes > 0,
+		Problem: now.Problem, Best: now.Head.Number, Reached: now.Agreement.Nodes > 0,
 		Agreement: &family.AgreementStatus{Quorum: s.quorum, Nodes: now.Agreement.Nodes},
 	}
 	if !now.Since.IsZero() {

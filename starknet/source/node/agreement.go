@@ -4,17 +4,14 @@ import (
 	"time"
 
 	"ashlar/chain"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 // Agreement is whether as many nodes of a group agree as must.
 type Agreement struct {
-	Head     uint64      // last block on which they agreed
-	HeadHash common.Hash // its hash
-	Nodes    int         // that agreed on it; 0 if there is no agreement now
-	Since    time.Time   // since when there is no agreement; zero if there is
-	Problem  string      // why there is none
+	Head    chain.Ref // last block on which they agreed
+	Nodes   int       // that agreed on it; 0 if there is no agreement now
+	Since   time.Time // since when there is no agreement; zero if there is
+	Problem string    // why there is none
 }
 
 // elect records the block on which nodes agree. It is not an agreement until one of them has sent
@@ -22,7 +19,7 @@ type Agreement struct {
 func (g *Group) elect(head chain.Ref, nodes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.agreement.Head, g.agreement.HeadHash, g.voters = head.Number, head.Hash, nodes
+	g.agreement.Head, g.voters = head, nodes
 }
 
 // agree records that the nodes agree on the block of the last call of elect, and that the chain
@@ -32,7 +29,7 @@ func (g *Group) agree() {
 	defer g.mu.Unlock()
 	now := &g.agreement
 	if since := now.Since; !since.IsZero() {
-		g.options.Logger.Info("the nodes agree again", "nodes", g.voters, "head", now.Head, "after", time.Since(since).Round(time.Millisecond))
+		g.options.Logger.Info("the nodes agree again", "nodes", g.voters, "head", now.Head.Number, "after", time.Since(since).Round(time.Millisecond))
 	}
 	now.Nodes, now.Since, now.Problem = g.voters, time.Time{}, ""
 }

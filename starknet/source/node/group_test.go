@@ -62,11 +62,11 @@ func TestGroup(t *testing.T) {
 				copyTo(t, g, nil, main)
 				copyTo(t, g, branch, main) // they were reorganized
 				status := g.Status()
-				if status.Nodes == nil || status.Agreement.Nodes < 2 || status.Head != main[39].Number || !status.Since.IsZero() {
+				if status.Nodes == nil || status.Agreement.Nodes < 2 || status.Head.Number != main[39].Number || !status.Since.IsZero() {
 					t.Errorf("the status is %+v", status)
 				}
 				for i, n := range status.Nodes {
-					if n.Head > 0 && n.Latency <= 0 {
+					if n.Head.Number > 0 && n.Latency <= 0 {
 						t.Errorf("node %d has the head %d without a latency", i, n.Head)
 					}
 				}

@@ -5,15 +5,12 @@ import (
 	"time"
 
 	"ashlar/chain"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 // Status describes a node's behaviour since the client was created.
 type Status struct {
 	Name     string        // the host of its URL
-	Head     uint64        // last known head
-	HeadHash common.Hash   // its hash
+	Head     chain.Ref     // last known head; zero before the first
 	Latency  time.Duration // of its last answer about its head; 0 before the first
 	Problem  string        // error of the last request; empty if it succeeded
 	Failures uint64        // requests without a readable response
@@ -46,7 +43,7 @@ func (r *record) answered() {
 func (r *record) head(ref chain.Ref, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.Head, r.status.HeadHash, r.status.Latency = ref.Number, ref.Hash, took
+	r.status.Head, r.status.Latency = ref, took
 }
 
 // failed records an error. invalid means that the node responded, but the response was wrong.
