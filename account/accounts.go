@@ -89,6 +89,7 @@ type Accounts struct {
 	first     first
 
 	write sync.Mutex // held during a change, from reading the old state until the new one is durable
+	seen  []byte     // guarded by write: by catchUp, of the pointer of changes
 
 	attached    []Belongings
 	keys        *keyStore     // set by OpenKeyring

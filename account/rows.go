@@ -28,8 +28,6 @@ type rows struct {
 	again  *retry.Task   // nil: a refused restriction is an error, since nothing will try again
 	wake   chan struct{} // holds a value when unsaved has grown
 
-	seen []byte // by Accounts.catchUp, of the pointer of changes; guarded by Accounts.write
-
 	mu      sync.Mutex
 	unsaved map[place]unsavedRow // guarded by mu; the newest revision of each partition
 	tried   map[place]uint64     // guarded by mu; the newest revision that was not stored

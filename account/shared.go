@@ -93,7 +93,7 @@ func (a *Accounts) refresh(ctx context.Context) error {
 // catchUp reads what other processes have changed. The write lock is held.
 func (a *Accounts) catchUp(ctx context.Context) error {
 	now, err := a.rows.changes(ctx)
-	if err != nil || bytes.Equal(now, a.rows.seen) {
+	if err != nil || bytes.Equal(now, a.seen) {
 		return err
 	}
 	if err := a.readPeople(ctx); err != nil {
@@ -105,7 +105,7 @@ func (a *Accounts) catchUp(ctx context.Context) error {
 	if err := a.readMailTokens(ctx); err != nil {
 		return err
 	}
-	a.rows.seen = now
+	a.seen = now
 	return nil
 }
 

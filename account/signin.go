@@ -24,6 +24,12 @@ func (p *person) session() Session {
 	return Session(p.ID.String() + "." + strconv.FormatUint(p.epoch, 10))
 }
 
+// Of reports whether the session is of an account, whether or not it has ended.
+func (s Session) Of(id ID) bool {
+	owner, _, _ := strings.Cut(string(s), ".")
+	return owner == id.String()
+}
+
 // ErrBusy means that too many users are signing in at once.
 var ErrBusy = password.ErrBusy
 

@@ -102,7 +102,7 @@ func (v *Visit) readForm() error {
 // useless, and keeps nothing of another visitor who used the same browser.
 func (v *Visit) Begin(session account.Session) error {
 	ctx := v.R.Context()
-	if v.Who == nil || !strings.HasPrefix(string(session), v.Who.ID.String()+".") {
+	if v.Who == nil || !session.Of(v.Who.ID) {
 		said := v.Sessions.PopString(ctx, sessionSaid)
 		if err := v.Sessions.Clear(ctx); err != nil {
 			return err
