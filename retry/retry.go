@@ -124,8 +124,8 @@ func Sleep(ctx context.Context, length time.Duration) error {
 func Outlast(ctx context.Context, by time.Duration) (longer context.Context, cancel context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(by, end)
-		context.AfterFunc(longer, func() { timer.Stop() })
+		_ = Sleep(longer, by) // the work may be completed before
+		end()
 	})
 	return longer, func() { stop(); end() }
 }
