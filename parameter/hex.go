@@ -94,7 +94,7 @@ func ParseBytes(raw []byte) ([]byte, error) {
 	return value, nil
 }
 
-// ParseCount decodes a number of blocks: as in geth, a hex quantity, a decimal string or a
+// ParseCount decodes a count or an index: as in geth, a hex quantity, a decimal string or a
 // number.
 func ParseCount(raw []byte) (uint64, error) {
 	text, ok := jsonrpc.String(raw)

@@ -83,19 +83,6 @@ func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
 	return nil
 }
 
-// pollUnits returns the units of the calls of a poll.
-func (n *node) pollUnits(poll int) int {
-	block := n.unitsOf("eth_getBlockByNumber")
-	units := block
-	if poll%finalEvery == 0 {
-		units += 2 * block
-	}
-	if poll%identifyEvery == 0 {
-		units += n.unitsOf("eth_chainId") + n.unitsOf("eth_getBalance")
-	}
-	return units
-}
-
 // pollSpent records that the node was not asked for its head, because it has no units until then.
 func (n *node) pollSpent(until time.Time) {
 	n.mu.Lock()
@@ -147,6 +134,19 @@ func (p *Pool) allFailedBefore(n *node) bool {
 		}
 	}
 	return true
+}
+
+// pollUnits returns the units of the calls that poll makes.
+func (n *node) pollUnits(poll int) int {
+	block := n.unitsOf("eth_getBlockByNumber")
+	units := block
+	if poll%finalEvery == 0 {
+		units += 2 * block
+	}
+	if poll%identifyEvery == 0 {
+		units += n.unitsOf("eth_chainId") + n.unitsOf("eth_getBalance")
+	}
+	return units
 }
 
 func (n *node) poll(ctx context.Context, poll int) error {

@@ -35,7 +35,7 @@ func (e Export) Run(ctx context.Context, out *os.File) (err error) {
 	if err := data.CheckThere(); err != nil {
 		return err
 	}
-	if data.Stores(e.Folder) {
+	if data.AmongNetworks(e.Folder) {
 		return fmt.Errorf("folder %q is where the data directory %s has its networks (want a folder elsewhere)", e.Folder, data)
 	}
 	opened, f, err := app.OpenStore(ctx, data, e.Network, kv.Options{ReadOnly: true})

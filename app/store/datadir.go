@@ -66,9 +66,9 @@ func (d Dir) CheckThere() error {
 	return d.Check()
 }
 
-// Stores reports whether a path, which need not exist, is where the stores of networks are, or
+// AmongNetworks reports whether a path, which need not exist, is where the stores of networks are, or
 // inside of it. A folder there would be taken for a network.
-func (d Dir) Stores(path string) bool { return Dir(d.networks()).Contains(path) }
+func (d Dir) AmongNetworks(path string) bool { return Dir(d.networks()).Contains(path) }
 
 // Contains reports whether a path, which need not exist, is the directory or inside of it.
 func (d Dir) Contains(path string) bool {

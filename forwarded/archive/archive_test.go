@@ -13,16 +13,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The size of the archive is bounded, however often the server is started again.
-func TestSizeAfterRestarts(t *testing.T) {
+// created returns a store in memory that was prepared by Create.
+func created(t *testing.T) kv.Store {
+	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "answers", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	t.Cleanup(func() { _ = store.Close() })
 	if err := Create(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
+	return store
+}
+
+// The size of the archive is bounded, however often the server is started again.
+func TestSizeAfterRestarts(t *testing.T) {
+	store := created(t)
 	const size, starts, answerBytes = 1 << 20, 200, 10_000
 	for start := range starts {
 		a, err := Open(t.Context(), store, size, false)
@@ -75,14 +82,7 @@ func (k *killed) Write(ctx context.Context, batch kv.Batch) error {
 
 // The rows of a generation are dropped although the process was killed when it came to that.
 func TestDropAfterKill(t *testing.T) {
-	store, err := pebble.Open(pebble.Options{Path: "answers", FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if err := Create(t.Context(), store); err != nil {
-		t.Fatal(err)
-	}
+	store := created(t)
 	const size, answerBytes = 1 << 20, 10_000
 	fill := func(store kv.Store, from int) (next int) {
 		t.Helper()

@@ -23,9 +23,12 @@ func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 		err := c.node.Send(ctx, raw)
 		var refused *node.RefusedError
 		switch {
-		case err == nil, errors.As(err, &refused) && lost && strings.Contains(strings.ToLower(refused.Message), "already known"):
+		case err == nil:
 			return nil
-		case refused != nil:
+		case errors.As(err, &refused):
+			if lost && strings.Contains(strings.ToLower(refused.Message), "already known") {
+				return nil
+			}
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
