@@ -195,8 +195,7 @@ func TestChangesOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// Of two processes that get the same invitation or the same address at once, only one creates an
-// account.
+// Two processes get the same invitation, or the same address, at once: only one creates an account.
 func TestRegistrationAtTwoProcesses(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	config := Config{Shared: true, Registration: RegistrationInvited}

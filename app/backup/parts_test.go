@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a backup that was killed has left of a content is removed with the contents of old backups.
+// A killed backup leaves parts of files. They are removed with what no backup names.
 func TestPartsAreRemoved(t *testing.T) {
 	target := folder(t.TempDir())
 	part := filepath.Join(target.path(objectsFolder), "ab", "abcd.123"+partSuffix)

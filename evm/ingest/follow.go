@@ -276,8 +276,8 @@ func (f *Follower) agree(ctx context.Context) error {
 func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	// What is begun is ended: the tip must know what the archive was given. If the store does not
-	// answer, the next start finds out.
+	// A write that has begun is completed: the tip must know what the archive was given. If the
+	// store does not answer, the next start finds out.
 	ctx, cancel := retry.Outlast(ctx, stopTime)
 	defer cancel()
 	if err := f.agree(ctx); err != nil {

@@ -85,8 +85,8 @@ func (m *movingRows) Newest(ctx context.Context, t *kv.Table, partition []byte, 
 }
 
 // TestTransactionsWhileTheWindowMoves: an address sends in block 2, receives in block 3 and sends
-// in block 30. If the window moves between the reads of both roles, there is no answer with one of
-// the removed blocks alone.
+// in block 30. The window moves after the blocks that it sent in were read, and before those that it
+// received in: no answer has only one of the removed blocks.
 func TestTransactionsWhileTheWindowMoves(t *testing.T) {
 	one := common.Address{1}
 	for name, search := range map[string]func(*View, *movingRows) ([]BlockTransactions, bool, error){
