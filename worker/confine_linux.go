@@ -21,7 +21,7 @@ func confine() error {
 		return err
 	}
 	startThreads()
-	addresses, data, err := mapped()
+	addresses, data, err := mapped(os.Getpid())
 	if err != nil {
 		return err
 	}
@@ -59,17 +59,27 @@ func startThreads() {
 	all.Wait()
 }
 
-// mapped returns how many bytes of addresses the process has mapped, and how many of them
+// usedUp reports whether a worker has less than half of its memory left.
+func usedUp(pid int) bool {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit); err != nil {
+		return true // it has ended
+	}
+	_, data, err := mapped(pid)
+	return err != nil || data+Memory/2 > limit.Cur
+}
+
+// mapped returns how many bytes of addresses a process has mapped, and how many of them
 // are private and writable. Go maps far more than it uses, so limits must be counted from
 // there.
-func mapped() (addresses, data uint64, err error) {
-	text, err := os.ReadFile("/proc/self/statm")
+func mapped(pid int) (addresses, data uint64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0, 0, err
 	}
 	var resident, shared, code, library uint64
 	if _, err := fmt.Sscan(string(text), &addresses, &resident, &shared, &code, &library, &data); err != nil {
-		return 0, 0, fmt.Errorf("/proc/self/statm: %w", err)
+		return 0, 0, fmt.Errorf("/proc/%d/statm: %w", pid, err)
 	}
 	page := uint64(os.Getpagesize())
 	return addresses * page, data * page, nil

@@ -4,3 +4,6 @@ package worker
 
 // confine does nothing: without Linux a worker is bounded by Go's runtime alone.
 func confine() error { return nil }
+
+// usedUp reports false: no limit is known.
+func usedUp(int) bool { return false }

@@ -5,7 +5,8 @@
 //
 // A [Pool] starts workers when they are needed and keeps them for the next work. A worker
 // ends with the first work that fails or whose context ends, because nothing can interrupt
-// it for certain but the end of its process.
+// it for certain but the end of its process. It also ends after work that has used up half of
+// its memory: Go never gives back what it has mapped, so the next work might find too little.
 package worker
 
 import (
@@ -180,9 +181,10 @@ func (p *Pool) fail(w *process, err error) error {
 
 // give takes back a worker whose work is done.
 func (p *Pool) give(w *process) {
+	usedUp := usedUp(w.command.Process.Pid)
 	p.mu.Lock()
 	p.failed = failedStart{}
-	if !p.closed {
+	if !p.closed && !usedUp {
 		p.idle = append(p.idle, w)
 		p.mu.Unlock()
 		return

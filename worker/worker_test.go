@@ -73,6 +73,8 @@ func obey(order string) error {
 		}
 	case "a large block":
 		kept = append(kept, make([]byte, 1<<30))
+	case "much memory":
+		kept = append(kept, make([]byte, worker.Memory*3/4))
 	case "threads":
 		return useThreads()
 	case "recurse":
@@ -192,6 +194,23 @@ func TestEnds(t *testing.T) {
 		if answer, err := ask(t.Context(), pool, "nothing"); answer != "<nil>" || err != nil {
 			t.Errorf("after %s: %q, %v", order, answer, err)
 		}
+	}
+}
+
+// TestUsedUp: a worker whose work has left it little memory does no other work, which would end
+// for lack of it.
+func TestUsedUp(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("nothing limits a worker's memory")
+	}
+	pool := newPool(t, 1)
+	for n, order := range []string{"much memory", "much memory", "nothing", "nothing"} {
+		if answer, err := ask(t.Context(), pool, order); answer != "<nil>" || err != nil {
+			t.Errorf("%d, %s: %q, %v", n, order, answer, err)
+		}
+	}
+	if got := pool.Stats(); got.Started != 3 || got.Idle != 1 || got.Ended[worker.EndMemory] != 0 {
+		t.Errorf("afterwards: %+v, expected three workers, none ended in the middle of its work", got)
 	}
 }
 
