@@ -66,7 +66,9 @@ func (c *Consensus) UpdateForkchoice(_ context.Context, to engine.Forkchoice) (e
 func (c *Consensus) Body(context.Context, common.Hash) (*engine.Body, error) { return nil, nil }
 
 // BodyAt implements [engine.Chain].
-func (c *Consensus) BodyAt(context.Context, uint64) (*engine.Body, error) { return nil, nil }
+func (c *Consensus) BodyAt(context.Context, uint64) (*engine.Body, bool, error) {
+	return nil, true, nil
+}
 
 // forkchoice returns what the client has named last, and a channel that is closed when it names
 // something else.

@@ -42,8 +42,11 @@ func TestPayloadsWithAccessLists(t *testing.T) {
 	for i, block := range blocks {
 		byHash, err := c.Body(t.Context(), block.Hash())
 		checkBody(t, byHash, err, block)
-		byNumber, err := c.BodyAt(t.Context(), block.NumberU64())
-		if i == len(blocks)-1 {
+		byNumber, above, err := c.BodyAt(t.Context(), block.NumberU64())
+		if above != (i == len(blocks)-1) {
+			t.Errorf("body %d is said to be above the head: %t", i, above)
+		}
+		if above {
 			if byNumber != nil || err != nil {
 				t.Errorf("body above the head: %+v, %v", byNumber, err)
 			}

@@ -24,16 +24,24 @@ func (c *Chain) Body(ctx context.Context, hash common.Hash) (*engine.Body, error
 }
 
 // BodyAt implements [engine.Chain].
-func (c *Chain) BodyAt(ctx context.Context, number uint64) (*engine.Body, error) {
+func (c *Chain) BodyAt(ctx context.Context, number uint64) (body *engine.Body, above bool, err error) {
 	history, head := c.follower.Head()
-	if number > head || history.CheckBlock(number) != nil {
-		return nil, nil
+	if number > head {
+		return nil, true, nil
 	}
-	return readBody(ctx, history, number)
+	body, err = readBody(ctx, history, number)
+	return body, false, err
 }
 
+// readBody returns the body of a block, or nil if the history begins after it.
 func readBody(ctx context.Context, history *archive.History, number uint64) (*engine.Body, error) {
+	if history.CheckBlock(number) != nil {
+		return nil, nil
+	}
 	stored, err := history.Body(ctx, number, nil)
+	if pruned := (*archive.Pruned)(nil); errors.As(err, &pruned) { // meanwhile
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (a *API) bodiesByHash(withLists bool) jsonrpc.Handler {
 		}
 		return appendBodies(out, withLists, len(wanted), func(i int) (*Body, bool, error) {
 			body, err := a.config.Chain.Body(ctx, wanted[i])
-			return body, true, err
+			return body, false, err
 		})
 	}
 }
@@ -61,10 +61,9 @@ func (a *API) bodiesByRange(withLists bool) jsonrpc.Handler {
 		return appendBodies(out, withLists, int(count), func(i int) (*Body, bool, error) {
 			at := start + uint64(i)
 			if at < start {
-				return nil, false, nil
+				return nil, true, nil
 			}
-			body, err := a.config.Chain.BodyAt(ctx, at)
-			return body, body != nil, err // an answer ends with the head
+			return a.config.Chain.BodyAt(ctx, at)
 		})
 	}
 }
@@ -74,16 +73,16 @@ func tooLarge(count uint64) *jsonrpc.Error {
 }
 
 // appendBodies appends an array of up to n bodies, null for those that are nil. The
-// array ends before the first for which body returns false.
-func appendBodies(out []byte, withLists bool, n int, body func(i int) (*Body, bool, error)) ([]byte, error) {
+// array ends before the first that is above the head.
+func appendBodies(out []byte, withLists bool, n int, body func(i int) (b *Body, above bool, err error)) ([]byte, error) {
 	start := len(out)
 	out = append(out, '[')
 	for i := range n {
-		b, more, err := body(i)
+		b, above, err := body(i)
 		if err != nil {
 			return out[:start], err
 		}
-		if !more {
+		if above {
 			break
 		}
 		if i > 0 {

@@ -70,11 +70,11 @@ type Chain interface {
 	// the head stays where it is. It returns ErrInconsistent or ErrTooDeep if the head is
 	// valid but the forkchoice cannot be followed.
 	UpdateForkchoice(ctx context.Context, to Forkchoice) (Status, error)
-	// Body returns the body of the block with a hash, or nil if the chain has no such block.
+	// Body returns the body of the block with a hash, or nil if the chain does not have it.
 	Body(ctx context.Context, hash common.Hash) (*Body, error)
-	// BodyAt returns the body of the block with a number up to the head, or nil if the
-	// number is above the head's.
-	BodyAt(ctx context.Context, number uint64) (*Body, error)
+	// BodyAt returns the body of the block with a number, or nil if the chain does not have
+	// it. above says that the number is above the head's.
+	BodyAt(ctx context.Context, number uint64) (body *Body, above bool, err error)
 }
 
 // Body is the part of a block that is not in its header.

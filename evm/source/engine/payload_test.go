@@ -56,19 +56,20 @@ func (l *listener) Body(_ context.Context, hash common.Hash) (*Body, error) {
 	if hash[0] == 0 {
 		return nil, l.err
 	}
-	return l.BodyAt(context.Background(), uint64(hash[0]))
+	body, _, err := l.BodyAt(context.Background(), uint64(hash[0]))
+	return body, err
 }
 
-func (l *listener) BodyAt(_ context.Context, number uint64) (*Body, error) {
+func (l *listener) BodyAt(_ context.Context, number uint64) (*Body, bool, error) {
 	switch number {
 	case 1:
-		return &Body{Transactions: [][]byte{{1, 2}, {3}}}, l.err
+		return &Body{Transactions: [][]byte{{1, 2}, {3}}}, false, l.err
 	case 2:
-		return &Body{Withdrawals: types.Withdrawals{{Index: 1, Validator: 2, Address: common.Address{3}, Amount: 4}, {}}}, l.err
+		return &Body{Withdrawals: types.Withdrawals{{Index: 1, Validator: 2, Address: common.Address{3}, Amount: 4}, {}}}, false, l.err
 	case 3:
-		return &Body{Withdrawals: types.Withdrawals{}, AccessList: []byte{0xc0}}, l.err
+		return &Body{Withdrawals: types.Withdrawals{}, AccessList: []byte{0xc0}}, false, l.err
 	}
-	return nil, l.err
+	return nil, true, l.err
 }
 
 // ask makes a call as it comes by the wire, and returns the whole answer.
