@@ -244,11 +244,13 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 		return err
 	}
 	p.mutex.Lock()
-	if p.head.Header == nil {
+	before := p.head.Header
+	if before == nil {
 		close(p.begun)
 	}
 	p.head = head
-	err := p.review(ctx)
+	forked := before != nil && p.config.LatestFork(before.Time) != p.config.LatestFork(head.Header.Time)
+	err := p.review(ctx, forked)
 	p.mutex.Unlock()
 	if err != nil {
 		return err
@@ -261,8 +263,9 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 	return nil
 }
 
-// review checks every transaction as of a new head.
-func (p *Pool) review(ctx context.Context) error {
+// review checks every transaction as of a new head. forked says that the rules have changed
+// since the last one: a transaction may now have too much gas or too little.
+func (p *Pool) review(ctx context.Context, forked bool) error {
 	expired := p.now().Add(-p.limits.Lifetime)
 	for address, of := range p.senders {
 		if err := of.read(ctx, p.head.State, address); err != nil {
@@ -271,6 +274,10 @@ func (p *Pool) review(ctx context.Context) error {
 		for nonce, w := range of.byNonce {
 			if nonce < of.nonce || w.since.Before(expired) || w.tx.Gas() > p.head.Header.GasLimit || w.tx.Cost().Cmp(of.balance) > 0 {
 				p.forget(w)
+			} else if forked {
+				if _, err := p.check(w.tx, p.head.Header); err != nil {
+					p.forget(w)
+				}
 			}
 		}
 	}
