@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
@@ -152,19 +153,8 @@ func (s *scanner) completeBlobSchedule(data []byte, config *params.ChainConfig) 
 	if config.PragueTime != nil && schedule.Prague == nil {
 		schedule.Prague = copyOf(params.DefaultPragueBlobConfig)
 	}
-	for _, fork := range []struct {
-		name  string
-		time  *uint64
-		blobs *params.BlobConfig
-	}{
-		{"cancun", config.CancunTime, schedule.Cancun},
-		{"prague", config.PragueTime, schedule.Prague},
-		{"bpo1", config.BPO1Time, schedule.BPO1},
-		{"bpo2", config.BPO2Time, schedule.BPO2},
-		{"bpo3", config.BPO3Time, schedule.BPO3},
-		{"bpo4", config.BPO4Time, schedule.BPO4},
-		{"bpo5", config.BPO5Time, schedule.BPO5},
-	} {
+	forks := scheduledForks(config)
+	for _, fork := range forks {
 		path := "config.blobSchedule." + fork.name
 		if fork.time != nil && fork.blobs == nil {
 			return s.at(path, "is missing; config.%sTime is set", fork.name)
@@ -173,7 +163,28 @@ func (s *scanner) completeBlobSchedule(data []byte, config *params.ChainConfig) 
 			return err
 		}
 	}
-	return s.checkNamedBlobs(data, config)
+	return s.checkNamedBlobs(data, config, forks)
+}
+
+// scheduledFork is a fork that brings a schedule.
+type scheduledFork struct {
+	name  string
+	time  *uint64
+	blobs *params.BlobConfig
+}
+
+// scheduledForks returns all forks that can bring a schedule, in their order.
+func scheduledForks(config *params.ChainConfig) []scheduledFork {
+	schedule := config.BlobScheduleConfig
+	return []scheduledFork{
+		{"cancun", config.CancunTime, schedule.Cancun},
+		{"prague", config.PragueTime, schedule.Prague},
+		{"bpo1", config.BPO1Time, schedule.BPO1},
+		{"bpo2", config.BPO2Time, schedule.BPO2},
+		{"bpo3", config.BPO3Time, schedule.BPO3},
+		{"bpo4", config.BPO4Time, schedule.BPO4},
+		{"bpo5", config.BPO5Time, schedule.BPO5},
+	}
 }
 
 func (s *scanner) checkBlobs(path string, blobs *params.BlobConfig) error {
@@ -189,10 +200,16 @@ func (s *scanner) checkBlobs(path string, blobs *params.BlobConfig) error {
 	return nil
 }
 
+// Osaka comes after Prague, and Amsterdam and Bogota after the second BPO fork.
+const (
+	beforeOsaka     = 2 // scheduled forks
+	beforeAmsterdam = 4
+)
+
 // checkNamedBlobs refuses schedules that forks with names have of their own. They keep
 // the schedule that is in force when they come, so an entry for one may repeat that, as
-// files often do, and nothing else.
-func (s *scanner) checkNamedBlobs(data []byte, config *params.ChainConfig) error {
+// files often do, and nothing else. scheduled are all forks that bring a schedule.
+func (s *scanner) checkNamedBlobs(data []byte, config *params.ChainConfig, scheduled []scheduledFork) error {
 	var file struct {
 		Config struct {
 			BlobSchedule struct{ Osaka, Amsterdam, Bogota *params.BlobConfig }
@@ -203,26 +220,35 @@ func (s *scanner) checkNamedBlobs(data []byte, config *params.ChainConfig) error
 	}
 	own := file.Config.BlobSchedule
 	for _, fork := range []struct {
-		name  string
-		time  *uint64
-		blobs *params.BlobConfig
+		scheduledFork
+		before []scheduledFork
 	}{
-		{"osaka", config.OsakaTime, own.Osaka},
-		{"amsterdam", config.AmsterdamTime, own.Amsterdam},
-		{"bogota", config.BogotaTime, own.Bogota},
+		{scheduledFork{"osaka", config.OsakaTime, own.Osaka}, scheduled[:beforeOsaka]},
+		{scheduledFork{"amsterdam", config.AmsterdamTime, own.Amsterdam}, scheduled[:beforeAmsterdam]},
+		{scheduledFork{"bogota", config.BogotaTime, own.Bogota}, scheduled[:beforeAmsterdam]},
 	} {
-		if fork.blobs == nil {
-			continue
-		}
-		kept := config.BlobScheduleConfig.Prague // of a fork without a time
-		if fork.time != nil {
-			kept = config.BlobConfig(config.LatestFork(*fork.time))
-		}
-		if kept == nil || *kept != *fork.blobs {
+		// A BPO fork at the same time replaces the schedule at once, so both are right.
+		if fork.blobs != nil && !fork.repeats(fork.before) && !fork.repeats(scheduled) {
 			return s.at("config.blobSchedule."+fork.name, "differs from the schedule that is in force when the fork comes, which it keeps; want it equal or absent")
 		}
 	}
 	return nil
+}
+
+// repeats reports whether a fork's schedule is the one that others have brought by its time.
+// That of a fork without a time has no effect, and may be any of theirs.
+func (f scheduledFork) repeats(others []scheduledFork) bool {
+	for _, other := range slices.Backward(others) {
+		switch {
+		case other.blobs == nil || f.time != nil && (other.time == nil || *other.time > *f.time):
+			// not brought by then
+		case *other.blobs == *f.blobs:
+			return true
+		case f.time != nil:
+			return false
+		}
+	}
+	return false
 }
 
 func copyOf(blobs *params.BlobConfig) *params.BlobConfig {
