@@ -16,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/params/forks"
 )
 
 // capabilityMethods describes the methods that return the rules and the available history.
@@ -76,20 +77,51 @@ func (a *API) forkConfig(ctx context.Context, params, out []byte) ([]byte, error
 	if err != nil {
 		return out, err
 	}
-	config := a.chain.Executor().Config()
-	current, last := config.LatestFork(head.Time), config.LatestFork(^uint64(0))
-	answer := struct {
-		Current *rules `json:"current"`
-		Next    *rules `json:"next"`
-		Last    *rules `json:"last"`
-	}{Current: rulesAt(config, genesis.Header, config.Timestamp(current))}
-	for fork := current + 1; fork <= last && answer.Next == nil; fork++ {
-		answer.Next = rulesAt(config, genesis.Header, config.Timestamp(fork))
+	return appendJSON(out, forksAt(a.chain.Executor().Config(), genesis.Header, head.Time))
+}
+
+// forkRules are the rules of the current fork, those of the next scheduled one, and those of the
+// last one, nil without a next.
+type forkRules struct {
+	Current *rules `json:"current"`
+	Next    *rules `json:"next"`
+	Last    *rules `json:"last"`
+}
+
+// forksAt returns the rules around a time. Forks follow each other by their times: in the order
+// of go-ethereum's names all BPO forks come before Amsterdam, whenever they are scheduled.
+func forksAt(config *params.ChainConfig, genesis *types.Header, time uint64) forkRules {
+	var current, next, last *uint64
+	for fork := forks.Shanghai; fork <= forks.Bogota; fork++ {
+		switch at := config.Timestamp(fork); {
+		case at == nil:
+		case *at <= time:
+			current = later(current, at)
+		case next == nil || *at < *next:
+			next, last = at, later(last, at)
+		default:
+			last = later(last, at)
+		}
 	}
-	if answer.Next != nil {
-		answer.Last = rulesAt(config, genesis.Header, config.Timestamp(last))
+	return forkRules{rulesAt(config, genesis, current), rulesAt(config, genesis, next), rulesAt(config, genesis, last)}
+}
+
+// later returns the later of two times, the first of which may be nil.
+func later(a, b *uint64) *uint64 {
+	if a != nil && *a > *b {
+		return a
 	}
-	return appendJSON(out, answer)
+	return b
+}
+
+// blobsAt returns the schedule of blobs that is in force at a time, nil before Cancun.
+func blobsAt(config *params.ChainConfig, time uint64) (blobs *params.BlobConfig) {
+	for fork := forks.Cancun; fork <= forks.BPO5; fork++ {
+		if at := config.Timestamp(fork); at != nil && *at <= time {
+			blobs = config.BlobConfig(fork)
+		}
+	}
+	return blobs
 }
 
 // rulesAt returns the rules of the fork at a time, or nil if at is nil.
@@ -100,7 +132,7 @@ func rulesAt(config *params.ChainConfig, genesis *types.Header, at *uint64) *rul
 	id := forkid.NewID(config, types.NewBlockWithHeader(genesis), ^uint64(0), *at).Hash
 	r := &rules{
 		ActivationTime:  *at,
-		BlobSchedule:    config.BlobConfig(config.LatestFork(*at)),
+		BlobSchedule:    blobsAt(config, *at),
 		ChainID:         (*hexutil.Big)(config.ChainID),
 		ForkID:          id[:],
 		Precompiles:     make(map[string]common.Address),
