@@ -34,7 +34,8 @@ import (
 // Source yields the blocks of a chain in ascending order.
 type Source interface {
 	// Next returns the next block, or io.EOF after the last. It may start
-	// with the genesis and with blocks that the archive already has.
+	// with the genesis and with blocks that the archive already has, and
+	// may repeat blocks.
 	Next() (*types.Block, error)
 }
 
@@ -207,8 +208,11 @@ func (i *Importer) read(ctx, inner context.Context, source Source, head chain.Re
 	}
 }
 
-// skip checks that a block is already settled.
+// skip checks that a block is already settled, or on its way.
 func (i *Importer) skip(ctx context.Context, block *types.Block) error {
+	if err := i.awaitSettled(ctx, block.NumberU64()); err != nil {
+		return err
+	}
 	header, err := i.archive.Header(ctx, block.NumberU64())
 	if err != nil {
 		return err
