@@ -28,7 +28,7 @@ func attributesVersions() []attributesVersion {
 		{name: "V1", forks: "Paris", covers: func(f fork) bool { return !f.shanghai }},
 		{name: "V2", withdrawals: true, withdrawalsMayLack: true, forks: "Paris and Shanghai", covers: func(f fork) bool { return !f.cancun }},
 		{name: "V3", withdrawals: true, beaconRoot: true, forks: "Cancun to Osaka", covers: func(f fork) bool { return f.cancun && !f.amsterdam }},
-		{name: "V4", withdrawals: true, beaconRoot: true, slotNumber: true, forks: "Amsterdam", covers: func(f fork) bool { return f.amsterdam }},
+		{name: "V4", withdrawals: true, beaconRoot: true, slotNumber: true, forks: "Amsterdam", covers: func(f fork) bool { return f.amsterdam && !f.bogota }},
 	}
 }
 

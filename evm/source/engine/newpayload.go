@@ -30,7 +30,7 @@ func payloadVersions() []payloadVersion {
 		{name: "V2", withdrawals: true, withdrawalsMayLack: true, forks: "Paris and Shanghai", covers: func(f fork) bool { return !f.cancun }},
 		{name: "V3", withdrawals: true, blobs: true, forks: "Cancun", covers: func(f fork) bool { return f.cancun && !f.prague }},
 		{name: "V4", withdrawals: true, blobs: true, requests: true, forks: "Prague and Osaka", covers: func(f fork) bool { return f.prague && !f.amsterdam }},
-		{name: "V5", withdrawals: true, blobs: true, requests: true, accessList: true, forks: "Amsterdam", covers: func(f fork) bool { return f.amsterdam }},
+		{name: "V5", withdrawals: true, blobs: true, requests: true, accessList: true, forks: "Amsterdam", covers: func(f fork) bool { return f.amsterdam && !f.bogota }},
 	}
 }
 
@@ -46,7 +46,7 @@ func (v payloadVersion) arguments() int {
 }
 
 // fork says which forks are active.
-type fork struct{ shanghai, cancun, prague, amsterdam bool }
+type fork struct{ shanghai, cancun, prague, amsterdam, bogota bool }
 
 // forkAt returns the forks that are active at a time. London is always active.
 func forkAt(rules *params.ChainConfig, time uint64) fork {
@@ -57,6 +57,7 @@ func forkAt(rules *params.ChainConfig, time uint64) fork {
 	return fork{
 		shanghai: rules.IsShanghai(london, time), cancun: rules.IsCancun(london, time),
 		prague: rules.IsPrague(london, time), amsterdam: rules.IsAmsterdam(london, time),
+		bogota: rules.IsBogota(london, time),
 	}
 }
 

@@ -23,13 +23,13 @@ import (
 )
 
 // The times at which forks begin on the chain of these tests.
-const shanghai, cancun, prague, osaka, amsterdam = 100, 200, 300, 400, 500
+const shanghai, cancun, prague, osaka, amsterdam, bogota = 100, 200, 300, 400, 500, 600
 
 func rules() *params.ChainConfig {
 	at := func(time uint64) *uint64 { return &time }
 	c := *params.MergedTestChainConfig
 	c.ShanghaiTime, c.CancunTime, c.PragueTime, c.OsakaTime, c.AmsterdamTime = at(shanghai), at(cancun), at(prague), at(osaka), at(amsterdam)
-	c.BPO1Time, c.BPO2Time = at(420), at(440)
+	c.BPO1Time, c.BPO2Time, c.BogotaTime = at(420), at(440), at(bogota)
 	return &c
 }
 
@@ -221,6 +221,7 @@ func TestRefusedPayloads(t *testing.T) {
 			set("blockAccessList", "0xc0")(s)
 			set("slotNumber", "0x1")(s)
 		}, unsupported, "Amsterdam"},
+		{"V5 after Amsterdam", bogota, as("V5"), unsupported, "Amsterdam"},
 		{"V5 without access list", amsterdam, drop("blockAccessList"), malformed, "blockAccessList: missing"},
 		{"V5 without slot number", amsterdam, drop("slotNumber"), malformed, "slotNumber: missing"},
 		{"V5 without requests", amsterdam, func(s *sent) { s.requests = nil }, malformed, "missing value for required argument 3"},
@@ -344,6 +345,7 @@ func TestForkchoices(t *testing.T) {
 		{"V4 with custody columns", "V4", []any{state, nil, "0x" + strings.Repeat("f0", 16)}, listener{status: valid(common.Hash{1})}, `"payloadId":null`, true},
 		{"V4 with short custody columns", "V4", []any{state, nil, "0xf0"}, listener{status: valid(common.Hash{1})}, `-32602,"message":"Invalid params","data":{"err":"custodyColumns: expected 16 bytes"}`, false},
 		{"V3 with custody columns", "V3", []any{state, nil, "0x" + strings.Repeat("f0", 16)}, listener{status: valid(common.Hash{1})}, `-32602`, false},
+		{"V4 attributes of Bogota", "V4", []any{state, attributes("0x258", "withdrawals", "parentBeaconBlockRoot", "slotNumber", "targetGasLimit")}, listener{status: valid(common.Hash{1})}, `-38005`, true},
 		{"V2 attributes of Cancun", "V2", []any{state, attributes("0xc8", "withdrawals")}, listener{status: valid(common.Hash{1})}, `-38005`, true},
 		{"V2 attributes without withdrawals", "V2", []any{state, attributes("0x64")}, listener{status: valid(common.Hash{1})}, `-38003`, true},
 		{"V2 attributes of Paris", "V2", []any{state, attributes("0x1")}, listener{status: valid(common.Hash{1})}, `Ashlar builds no blocks`, true},
