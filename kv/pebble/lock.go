@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,7 +42,10 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
 	}
-	if !found.Exists || found.OptionsFilename == "" {
+	if !found.Exists {
+		return checkUnmade(dir, names)
+	}
+	if found.OptionsFilename == "" {
 		return nil // the making of a store did not finish
 	}
 	comparer, err := comparerOf(fsys, found.OptionsFilename)
@@ -50,6 +54,18 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	}
 	if comparer != "" && comparer != comparerName {
 		return fmt.Errorf("%w: %s is a Pebble database with the comparer %q, expected %q", kv.ErrForeign, dir, comparer, comparerName)
+	}
+	return nil
+}
+
+// checkUnmade refuses a directory in which Pebble finds no database, but which has rows: it would
+// make a new one there, and remove them. Nothing is written to tables before the marker is.
+func checkUnmade(dir string, names []string) error {
+	for _, name := range names {
+		switch path.Ext(name) {
+		case ".sst", ".blob":
+			return fmt.Errorf("kv/pebble: open %s: the store is damaged: it has the table %q, but no file marker.manifest.*, which says what its tables are; restore that file, which is empty, or a backup", dir, name)
+		}
 	}
 	return nil
 }
