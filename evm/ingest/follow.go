@@ -45,7 +45,7 @@ func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
 
 const settledAtOnce = 64 // blocks that are settled in one write
 
-// stopTime is for how long blocks that settle may still be written when the follower is stopped.
+// stopTime is for how long a write may still take when the follower or an import is stopped.
 const stopTime = 5 * time.Second
 
 // unsettled returns how many blocks the tip holds at most: another branch as deep as the

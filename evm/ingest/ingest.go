@@ -24,6 +24,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/execute/tries"
+	"ashlar/retry"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
@@ -127,7 +128,8 @@ type step struct {
 }
 
 // Import adds all blocks of a source. It stops at the first block that fails, and when
-// ctx is done. The blocks before stay, and all settled blocks are durable when it returns.
+// ctx is done. The blocks before stay, and all settled blocks are durable when it returns,
+// unless the store does not answer.
 func (i *Importer) Import(ctx context.Context, source Source) error {
 	head, _ := i.archive.Settled()
 	i.counts.head.Store(head.Number)
@@ -138,8 +140,10 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	i.rooted = newRootedBlock(head.Number)
 
 	// The stages' context ends when one of them fails. Only the first stage watches the
-	// caller's, so that blocks in progress are finished.
-	group, inner := errgroup.WithContext(context.WithoutCancel(ctx))
+	// caller's, so that blocks in progress are finished, but not if the store does not answer.
+	longer, cancel := retry.Outlast(ctx, stopTime)
+	defer cancel()
+	group, inner := errgroup.WithContext(longer)
 	read := make(chan *step, verifiedAhead)
 	verify := make(chan *step, verifiedAhead)
 	executed := make(chan *step, executedAhead)
@@ -158,8 +162,10 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	}
 	group.Go(func() error { defer close(executed); i.execute(inner, header, read, executed); return nil })
 	group.Go(func() error { defer close(rooted); i.root(inner, header.Root, executed, rooted); return nil })
-	group.Go(func() error { return i.settle(inner, rooted) })
-	err = group.Wait()
+	group.Go(func() error { return i.settle(ctx, rooted) })
+	if err = group.Wait(); err == nil {
+		err = longer.Err() // blocks in progress were given up
+	}
 	if err != nil {
 		// What has been executed but not settled would be taken for state of the chain.
 		i.latest, i.recent = newLatest(i.archive), newAncestors(i.archive)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ashlar/evm"
+	"ashlar/retry"
 )
 
 const (
@@ -16,12 +17,18 @@ const (
 )
 
 // settle writes the blocks to the archive in groups, and returns the error that ended the import.
+// When ctx is done, what has come is still written, if the store answers.
 func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
 	var group []*evm.Delta
 	var gas uint64
 	synced := time.Now()
+	write := func(do func(context.Context) error) error {
+		longer, cancel := retry.Outlast(ctx, stopTime)
+		defer cancel()
+		return do(longer)
+	}
 	flush := func() error {
-		if err := i.settleGroup(ctx, group); err != nil {
+		if err := write(func(ctx context.Context) error { return i.settleGroup(ctx, group) }); err != nil {
 			return err
 		}
 		group, gas = group[:0], 0
@@ -31,7 +38,7 @@ func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
 		if err := flush(); err != nil {
 			return err
 		}
-		return i.sync(ctx)
+		return write(i.sync)
 	}
 	var waited <-chan time.Time // while there is a group
 	for {
@@ -55,7 +62,7 @@ func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
 			return err
 		}
 		if time.Since(synced) > syncEvery {
-			if err := i.sync(ctx); err != nil {
+			if err := write(i.sync); err != nil {
 				return err
 			}
 			synced = time.Now()

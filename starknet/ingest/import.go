@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ashlar/retry"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
 	"ashlar/starknet/blockhash"
@@ -85,7 +86,7 @@ func (i *Importer) Progress() Progress {
 
 // Import imports all blocks of a source. It stops at the first block that cannot be imported,
 // and when ctx is done. Earlier blocks remain, and everything settled is durable when it
-// returns.
+// returns, unless the store does not answer.
 func (i *Importer) Import(ctx context.Context, source Source) error {
 	if span := i.archive.Span(); span != nil {
 		i.counts.head.Store(span.Last.Number)
@@ -93,9 +94,11 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	}
 	i.synced = time.Now()
 	err := i.read(ctx, source)
-	done := context.WithoutCancel(ctx) // settle what has been read
-	err = errors.Join(err, i.settle(done))
-	return errors.Join(err, i.sync(done))
+	// Settle what has been read, unless the store does not answer.
+	longer, cancel := retry.Outlast(ctx, stopTime)
+	defer cancel()
+	err = errors.Join(err, i.settle(longer))
+	return errors.Join(err, i.sync(longer))
 }
 
 // sync makes the settled blocks durable.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"ashlar/history/rows"
 	"ashlar/kv"
@@ -290,5 +291,41 @@ func TestFirstBlockIsRetried(t *testing.T) {
 		if _, head, ok, err := f.Held(t.Context()); err != nil || !ok || head != blocks[2].Ref() {
 			t.Errorf("%s: the head is %s, %t, %v, expected %s", name, head, ok, err, blocks[2].Ref())
 		}
+	}
+}
+
+// hanging is a store that makes no write before ctx is done, as a cluster does whose nodes are lost.
+type hanging struct {
+	kv.Store
+	writing chan struct{} // closed by the first write
+}
+
+func (h *hanging) Write(ctx context.Context, _ kv.Batch) error {
+	close(h.writing)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestStopImportWhileStoreHangs stops an import whose store does not answer.
+func TestStopImportWhileStoreHangs(t *testing.T) {
+	below, _ := open(t)
+	store := &hanging{below, make(chan struct{})}
+	a, err := archive.Create(t.Context(), store, "SN_TEST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- New(a).Import(ctx, &list{blocks: makeBlocks(50, 3)}) }()
+	<-store.writing
+	stop()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the import ended with %v, expected %v", err, context.Canceled)
+		}
+	case <-time.After(4 * stopTime):
+		t.Fatalf("the import runs %v after it was stopped", 4*stopTime)
 	}
 }
