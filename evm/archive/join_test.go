@@ -310,3 +310,41 @@ func TestGiveUpJoin(t *testing.T) {
 		t.Errorf("rewind during a join from below: %v", err)
 	}
 }
+
+// TestKilledGiveUp kills a rewind that gives up a join at each of its writes. After that the same join
+// is refused, or adds all rows: those that were removed too.
+func TestKilledGiveUp(t *testing.T) {
+	chain := archive.GrowChain(t, 1260, 30)
+	before, want := rowsOf(t, chain.Between(t, 0, 14)), rowsOf(t, chain.Between(t, 0, 30))
+	upper := chain.Between(t, 14, 30)
+	kills := 0
+	for killed := true; killed; kills++ {
+		to := chain.Between(t, 0, 14)
+		if _, err := join.Run(t.Context(), &cut{to, 6}, upper, join.Options{BatchBytes: 4 << 10}); !errors.Is(err, errCut) {
+			t.Fatal(err)
+		}
+		var store kv.Store = &cut{to, kills}
+		if kills%2 == 1 {
+			store = &kvtest.Piecewise{Store: store}
+		}
+		_, err := archive.Rewind(t.Context(), store, 14, nil)
+		if killed = errors.Is(err, errCut); !killed && err != nil {
+			t.Fatal(err)
+		}
+		_, err = join.Run(t.Context(), to, upper, join.Options{})
+		if errors.Is(err, rows.ErrRewinding) {
+			if _, err := archive.Rewind(t.Context(), to, 14, nil); err != nil {
+				t.Fatalf("killed at write %d: %v", kills, err)
+			}
+			checkSameRows(t, before, rowsOf(t, to))
+			_, err = join.Run(t.Context(), to, upper, join.Options{})
+		}
+		if err != nil {
+			t.Fatalf("killed at write %d: %v", kills, err)
+		}
+		checkSameRows(t, want, rowsOf(t, to))
+	}
+	if kills < 6 {
+		t.Errorf("the rewind has only %d writes", kills)
+	}
+}

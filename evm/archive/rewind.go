@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"errors"
 
 	"ashlar/history/audit"
 	"ashlar/history/rewind"
@@ -34,18 +33,8 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 	if under && !joining.Above {
 		return rewind.Done{}, checkJoined(ctx, store)
 	}
-	done, err := rewindTo(ctx, store, to, progress)
-	if err != nil || !under {
-		return done, err
-	}
-	batch := store.NewBatch()
-	SetJoining(batch, nil)
-	return done, errors.Join(store.Write(ctx, batch), store.Sync(ctx))
-}
-
-func rewindTo(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (rewind.Done, error) {
 	history := newHistory(store, form{}) // for headers
-	return rewind.Run(ctx, store, rewind.Plan{
+	plan := rewind.Plan{
 		To: to,
 		Hash: func(ctx context.Context) (hash common.Hash, err error) {
 			header, err := history.Header(ctx, to)
@@ -56,7 +45,12 @@ func rewindTo(ctx context.Context, store kv.Store, to uint64, progress *audit.Pr
 		},
 		Tables: Tables(),
 		Others: func(ctx context.Context) ([]rewind.Row, error) { return laterCodes(ctx, store, to, progress) },
-	}, progress)
+	}
+	if under {
+		// While the epoch is odd: else a join could continue whose rows are removed.
+		plan.Pointers = func(batch kv.Batch) { SetJoining(batch, nil) }
+	}
+	return rewind.Run(ctx, store, plan, progress)
 }
 
 // laterCodes returns the rows of codes that accounts have only after a block. Their sort

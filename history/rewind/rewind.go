@@ -53,6 +53,8 @@ type Plan struct {
 	// Others, if set, returns further rows to remove: those that belong to later blocks,
 	// but whose sort key is not of a block. It is called before anything is removed.
 	Others func(context.Context) ([]Row, error)
+	// Pointers, if set, sets further pointers together with the settled one.
+	Pointers func(kv.Batch)
 }
 
 // Row is the key of a row.
@@ -153,6 +155,9 @@ func (r *run) remove(ctx context.Context) error {
 	rows.SetSettled(r.batch, r.done.To)
 	if _, ok := r.store.(kv.Piecewise); ok {
 		settling.Forget(r.batch)
+	}
+	if r.plan.Pointers != nil {
+		r.plan.Pointers(r.batch)
 	}
 	return r.flushDurably(ctx)
 }
