@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"ashlar/app"
@@ -60,7 +62,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, family.ErrNoBlocks
-	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) || err != nil && !inDir:
+	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) || refused(err) || err != nil && !inDir:
 		return nil, err
 	case err != nil:
 		return unopened{audit.Report{Finding: audit.UnreadableStore(dir.Network(v.Network), err)}}, nil
@@ -75,6 +77,17 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 		err = family.ErrNoBlocks
 	}
 	return found, err
+}
+
+// refused reports whether the operating system did not let a store be opened, which says nothing
+// about its files.
+func refused(err error) bool {
+	for _, cause := range []error{fs.ErrPermission, syscall.EROFS, kv.ErrFull, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
 }
 
 // unopened is the verdict for a store that does not open.
