@@ -14,9 +14,6 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
-
-	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rlp"
 )
 
 // traceMethods describes the methods that re-run transactions, or run calls, under a
@@ -147,51 +144,6 @@ func (a *API) traceBlock(which blockArgument) jsonrpc.Handler {
 		}
 		return a.appendTraces(ctx, out, input, config)
 	}
-}
-
-// traceEncodedBlock answers debug_traceBlock: the block is a parameter, and its parent must
-// be on the chain.
-func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 2, 1)
-	encoded, config := args.Bytes(0), a.traceConfig(&args, 1)
-	if args.Err != nil {
-		return out, args.Err
-	}
-	block := new(types.Block)
-	if err := rlp.DecodeBytes(encoded, block); err != nil {
-		return out, &trace.Error{Err: fmt.Errorf("could not decode block: %w", err)}
-	}
-	view, err := a.chain.View()
-	if err != nil {
-		return out, err
-	}
-	input, err := view.InputOf(ctx, block)
-	if errors.Is(err, query.ErrUnknownHash) {
-		return out, &trace.Error{Err: fmt.Errorf("block %#x not found", block.ParentHash())}
-	}
-	if err != nil {
-		return out, err
-	}
-	if err := checkGas(block, input.Parent.Header); err != nil {
-		return out, &trace.Error{Err: err}
-	}
-	return a.appendTraces(ctx, out, input, config)
-}
-
-// checkGas refuses a block with more gas than any that could follow its parent: what a
-// transaction does to memory is bounded by its gas alone. The gas limit of a block is close
-// to that of its parent, and doubles once, in London.
-func checkGas(block *types.Block, parent *types.Header) error {
-	limit := block.GasLimit()
-	if limit/2 > parent.GasLimit {
-		return fmt.Errorf("the block's gas limit %d is above twice that of its parent, %d", limit, parent.GasLimit)
-	}
-	for i, tx := range block.Transactions() {
-		if tx.Gas() > limit {
-			return fmt.Errorf("transaction %d has %d gas, above the block's limit of %d", i, tx.Gas(), limit)
-		}
-	}
-	return nil
 }
 
 // nextTrace appends the trace of the next transaction to out.

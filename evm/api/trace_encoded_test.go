@@ -1,0 +1,57 @@
+package api_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// TestTraceStrangeBlock: debug_traceBlock refuses blocks whose fees cannot be those of any that
+// follows the parent. The price of blobs for such an excess takes all memory and never ends.
+func TestTraceStrangeBlock(t *testing.T) {
+	s := serveMade(t)
+	key, err := crypto.HexToECDSA(testKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nonce hexutil.Uint64
+	s.ask(t, &nonce, "eth_getTransactionCount", crypto.PubkeyToAddress(key.PublicKey), "0x2")
+	tx := types.MustSignNewTx(key, types.HomesteadSigner{}, &types.LegacyTx{
+		Nonce: uint64(nonce), GasPrice: big.NewInt(1e10), Gas: 100_000, Data: common.FromHex("484a"), // BASEFEE, BLOBBASEFEE
+	})
+	huge, first := uint64(math.MaxUint64), *s.blocks[2].BlobGasUsed()+*s.blocks[2].ExcessBlobGas()
+	for name, test := range map[string]struct {
+		change func(h *types.Header)
+		want   string // in the error; empty: the block is traced
+	}{
+		"excess of this block": {func(*types.Header) {}, ""},
+		"largest excess":       {func(h *types.Header) { h.ExcessBlobGas = &first }, ""},
+		"huge excess":          {func(h *types.Header) { h.ExcessBlobGas = &huge }, "excess blob gas 18446744073709551615 is above"},
+		"no excess": {func(h *types.Header) {
+			h.ExcessBlobGas, h.BlobGasUsed, h.ParentBeaconRoot, h.RequestsHash = nil, nil, nil, nil
+		}, "no excess blob gas"},
+		"no base fee, no excess": {func(h *types.Header) {
+			*h = types.Header{ParentHash: h.ParentHash, Number: h.Number, Difficulty: h.Difficulty, GasLimit: h.GasLimit, Time: h.Time}
+		}, "no base fee"},
+	} {
+		header := types.CopyHeader(s.blocks[3].Header())
+		test.change(header)
+		block := types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: types.Transactions{tx}, Withdrawals: []*types.Withdrawal{}})
+		encoded, err := rlp.EncodeToBytes(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.answer(t, "debug_traceBlock", hexutil.Bytes(encoded), json.RawMessage(`{"tracer":"callTracer"}`))
+		if test.want == "" && got.Error != nil || !strings.Contains(string(got.Error), test.want) || strings.Contains(string(got.Error), "-32603") {
+			t.Errorf("%s: %s, want %q", name, got.Error, test.want)
+		}
+	}
+}
