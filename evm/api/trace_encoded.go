@@ -49,7 +49,7 @@ func checkBlock(config *params.ChainConfig, block *types.Block, parent *types.He
 	if err := checkFees(config, block.Header(), parent); err != nil {
 		return err
 	}
-	return checkGas(block, parent)
+	return checkTransactions(block, parent)
 }
 
 // checkFees refuses a header without the fees that its rules have, and one with more excess
@@ -78,10 +78,10 @@ func checkFees(config *params.ChainConfig, header, parent *types.Header) error {
 	return nil
 }
 
-// checkGas refuses a block with more gas than any that could follow its parent: what a
+// checkTransactions refuses a block with more gas than any that could follow its parent: what a
 // transaction does to memory is bounded by its gas alone. The gas limit of a block is close
 // to that of its parent, and doubles once, in London.
-func checkGas(block *types.Block, parent *types.Header) error {
+func checkTransactions(block *types.Block, parent *types.Header) error {
 	limit := block.GasLimit()
 	if limit/2 > parent.GasLimit {
 		return fmt.Errorf("the block's gas limit %d is above twice that of its parent, %d", limit, parent.GasLimit)
@@ -89,6 +89,9 @@ func checkGas(block *types.Block, parent *types.Header) error {
 	for i, tx := range block.Transactions() {
 		if tx.Gas() > limit {
 			return fmt.Errorf("transaction %d has %d gas, above the block's limit of %d", i, tx.Gas(), limit)
+		}
+		if bits := tx.Value().BitLen(); bits > 256 {
+			return fmt.Errorf("transaction %d has a value of %d bits (want at most 256)", i, bits)
 		}
 	}
 	return nil

@@ -55,3 +55,36 @@ func TestTraceStrangeBlock(t *testing.T) {
 		}
 	}
 }
+
+// TestHugeNumbers: a signed transaction whose numbers do not fit into 256 bits is an error of the
+// client.
+func TestHugeNumbers(t *testing.T) {
+	s := serveMade(t)
+	key, err := crypto.HexToECDSA(testKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	huge, one := new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)
+	for _, data := range []types.TxData{
+		&types.LegacyTx{GasPrice: one, Value: huge, Gas: 21000, To: &logger},
+		&types.LegacyTx{GasPrice: huge, Value: one, Gas: 21000, To: &logger},
+		&types.DynamicFeeTx{ChainID: s.blocks[2].Transactions()[3].ChainId(), GasTipCap: huge, GasFeeCap: huge, Value: one, Gas: 21000, To: &logger},
+	} {
+		tx := types.MustSignNewTx(key, types.LatestSignerForChainID(s.blocks[2].Transactions()[3].ChainId()), data)
+		raw, err := tx.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.answer(t, "trace_rawTransaction", hexutil.Bytes(raw), []string{"trace"}); !strings.Contains(string(got.Error), "-32602") {
+			t.Errorf("trace_rawTransaction: %s %s", got.Result, got.Error)
+		}
+		block := types.NewBlockWithHeader(s.blocks[3].Header()).WithBody(types.Body{Transactions: types.Transactions{tx}, Withdrawals: []*types.Withdrawal{}})
+		encoded, err := rlp.EncodeToBytes(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.answer(t, "debug_traceBlock", hexutil.Bytes(encoded)); got.Error == nil || strings.Contains(string(got.Error), "-32603") {
+			t.Errorf("debug_traceBlock: %s %s", got.Result, got.Error)
+		}
+	}
+}

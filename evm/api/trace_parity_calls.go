@@ -9,8 +9,8 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
 
+	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/holiman/uint256"
 )
 
 // parityCall answers trace_call.
@@ -100,22 +100,21 @@ func (a *API) signedMessage(encoded []byte) (*execute.Message, error) {
 	if err := tx.UnmarshalBinary(encoded); err != nil {
 		return nil, err
 	}
-	from, err := types.Sender(types.LatestSigner(a.chain.Executor().Config()), tx)
+	m, err := core.TransactionToMessage(tx, types.LatestSigner(a.chain.Executor().Config()), nil) // checks that the numbers fit
 	if err != nil {
 		return nil, err
 	}
-	gas, nonce := tx.Gas(), tx.Nonce()
 	message := &execute.Message{
-		From: from, To: tx.To(), Gas: &gas, Nonce: &nonce, Data: tx.Data(), Value: uint256.MustFromBig(tx.Value()),
-		AccessList: tx.AccessList(), BlobHashes: tx.BlobHashes(), Authorizations: tx.SetCodeAuthorizations(),
+		From: m.From, To: m.To, Gas: &m.GasLimit, Nonce: &m.Nonce, Data: m.Data, Value: m.Value,
+		AccessList: m.AccessList, BlobHashes: m.BlobHashes, Authorizations: m.SetCodeAuthorizations,
 	}
 	if tx.Type() == types.LegacyTxType || tx.Type() == types.AccessListTxType {
-		message.GasPrice = uint256.MustFromBig(tx.GasPrice())
+		message.GasPrice = m.GasPrice
 	} else {
-		message.MaxFeePerGas, message.MaxPriorityFeePerGas = uint256.MustFromBig(tx.GasFeeCap()), uint256.MustFromBig(tx.GasTipCap())
+		message.MaxFeePerGas, message.MaxPriorityFeePerGas = m.GasFeeCap, m.GasTipCap
 	}
-	if fee := tx.BlobGasFeeCap(); fee != nil {
-		message.MaxFeePerBlobGas = uint256.MustFromBig(fee)
+	if tx.Type() == types.BlobTxType {
+		message.MaxFeePerBlobGas = m.BlobGasFeeCap
 	}
 	return message, nil
 }
