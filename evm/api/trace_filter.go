@@ -162,18 +162,25 @@ func tooManyFrames(e *query.TooManyTraces) *jsonrpc.Error {
 // executes every block of the range.
 func (a *API) scanFrames(ctx context.Context, view *query.View, filter *traceFilter, first, last uint64, frames *frameList) (err error) {
 	skip := filter.after
+	if filter.count != nil && *filter.count == 0 {
+		return nil
+	}
 	for number := first; number <= last && err == nil; number++ {
 		err = a.eachFrame(ctx, view, number, frames, func(frame *trace.Frame) error {
-			switch {
-			case !filter.matches(frame):
+			if !filter.matches(frame) {
 				return nil
-			case filter.count != nil && uint64(frames.len) >= *filter.count:
-				return errEnough
-			case skip > 0:
+			}
+			if skip > 0 {
 				skip--
 				return nil
 			}
-			return frames.add(frame)
+			if err := frames.add(frame); err != nil {
+				return err
+			}
+			if filter.count != nil && uint64(frames.len) == *filter.count {
+				return errEnough // the next match may be many blocks away
+			}
+			return nil
 		})
 	}
 	if errors.Is(err, errEnough) {

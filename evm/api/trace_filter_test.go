@@ -1,0 +1,41 @@
+package api_test
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/consensus/beacon"
+	"github.com/ethereum/go-ethereum/consensus/ethash"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// TestFilterEndsWithItsCount: without a trace index, a filter executes no block after the one
+// with the last frame that it asks for. A later block's trace is larger than an answer.
+func TestFilterEndsWithItsCount(t *testing.T) {
+	genesis := madeGenesis()
+	key, err := crypto.HexToECDSA(testKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, other := common.Address{0xaa}, common.Address{0xbb}
+	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), 2, func(i int, b *core.BlockGen) {
+		tx := &types.LegacyTx{Nonce: uint64(i), GasPrice: b.BaseFee(), Gas: 1_000_000, To: &wanted, Value: big.NewInt(1)}
+		if i == 1 {
+			tx.To, tx.Data = &other, make([]byte, 10_000)
+		}
+		b.AddTx(types.MustSignNewTx(key, types.HomesteadSigner{}, tx))
+	})
+	s := serveWithout(t, genesis, &blockSource{blocks})
+	for _, count := range []int{0, 1} {
+		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"trace_filter","params":[{"fromBlock":"0x%x","toAddress":[%q],"count":%d}]}`, 2-count, wanted, count)
+		answer, _ := limited(t, s.methods, 5000, request)
+		if frames := strings.Count(string(answer), `"traceAddress"`); frames != count || strings.Contains(string(answer), "error") {
+			t.Errorf("count %d: %d frames in %s", count, frames, answer)
+		}
+	}
+}
