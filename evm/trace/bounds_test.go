@@ -96,6 +96,28 @@ func TestTracesEndAtTheirRoom(t *testing.T) {
 	}
 }
 
+// TestCombinedTracesEndAtTheirRoom: each tracer that muxTracer combines keeps frames for itself,
+// so together they collect no more than one.
+func TestCombinedTracesEndAtTheirRoom(t *testing.T) {
+	c := deepest(t)
+	combined := `{"callTracer":{},"flatCallTracer":{}}`
+	for range 5 {
+		combined = `{"callTracer":{},"flatCallTracer":{},"muxTracer":` + combined + `}`
+	}
+	all := new(countedRoom)
+	all.limit = math.MaxInt
+	if _, err := c.traced(t.Context(), `{"tracer":"muxTracer","tracerConfig":{"callTracer":{}}}`, all); err != nil {
+		t.Fatal(err)
+	}
+	room := &countedRoom{limit: 2 * all.largest}
+	if _, err := c.traced(t.Context(), `{"tracer":"muxTracer","tracerConfig":`+combined+`}`, room); !errors.Is(err, errFull) {
+		t.Errorf("%v, expected %v", err, errFull)
+	}
+	if room.largest > 2*room.limit {
+		t.Errorf("%d bytes were collected under a limit of %d", room.largest, room.limit)
+	}
+}
+
 // TestEveryRoom: wherever the room ends, no tracer panics.
 func TestEveryRoom(t *testing.T) {
 	c := deepest(t)

@@ -31,43 +31,55 @@ func (a *allowance) check(length int) {
 	}
 }
 
-// metered returns hooks that call the given ones and estimate the length of the result.
-// When that exceeds the room after the length bytes already in the answer, end is called
-// with the reason.
+// meter estimates the length of the result of some of the library's tracers. When that exceeds
+// the room after the length bytes already in the answer, end is called with the reason.
 //
-// Only frames and logs are counted: their input, output and data can be large but cost
-// little gas. Everything else that tracers keep is bounded by the gas of the run.
+// Frames, logs and preimages of hashes are counted: their data can be large but cost little
+// gas. What several tracers keep is counted for each of them. Everything else that tracers
+// keep is bounded by the gas of the run.
+type meter struct {
+	allowance
+	length int
+}
+
+func (m *meter) grow(bytes int) {
+	if m.length += bytes; !m.ended {
+		m.check(m.length)
+	}
+}
+
+// watch returns hooks that call those of the tracer with a name, and count what it keeps.
 //
 // The run goes on until the EVM notices that it is stopped. Until then the library's tracers
 // are shown whole frames or none, since some of them panic otherwise: callTracer, for example,
 // when a transaction ends whose outermost frame it has not seen.
-func metered(hooks *tracing.Hooks, length int, room Room, end context.CancelCauseFunc) *tracing.Hooks {
-	m := meter{allowance: allowance{room: room, end: end}, length: length}
+func (m *meter) watch(name string, hooks *tracing.Hooks) *tracing.Hooks {
+	f := frameMeter{meter: m}
 	watched := *hooks
 	if enter := hooks.OnEnter; enter != nil {
 		watched.OnEnter = func(depth int, kind byte, from, to common.Address, input []byte, gas uint64, value *big.Int) {
-			if input, shown := m.enter(depth, input); shown {
+			if input, shown := f.enter(depth, input); shown {
 				enter(depth, kind, from, to, input, gas, value)
 			}
 		}
 	}
 	if enter := hooks.OnEnterV2; enter != nil {
 		watched.OnEnterV2 = func(depth int, kind byte, from, to common.Address, input []byte, gas tracing.Gas, value *big.Int) {
-			if input, shown := m.enter(depth, input); shown {
+			if input, shown := f.enter(depth, input); shown {
 				enter(depth, kind, from, to, input, gas, value)
 			}
 		}
 	}
 	if exit := hooks.OnExitV2; exit != nil {
 		watched.OnExitV2 = func(depth int, output []byte, gasLeft tracing.Gas, err error, reverted bool) {
-			if output, shown := m.exit(depth, output); shown {
+			if output, shown := f.exit(depth, output); shown {
 				exit(depth, output, gasLeft, err, reverted)
 			}
 		}
 	}
 	if exit := hooks.OnExit; exit != nil {
 		watched.OnExit = func(depth int, output []byte, gasUsed uint64, err error, reverted bool) {
-			if output, shown := m.exit(depth, output); shown {
+			if output, shown := f.exit(depth, output); shown {
 				exit(depth, output, gasUsed, err, reverted)
 			}
 		}
@@ -79,24 +91,20 @@ func metered(hooks *tracing.Hooks, length int, room Room, end context.CancelCaus
 			}
 		}
 	}
+	if name == keccakTracerName || name == erc7562TracerName {
+		watched.OnOpcode = m.watchPreimages(hooks.OnOpcode)
+	}
 	return &watched
 }
 
-// meter estimates the length of a result.
-type meter struct {
-	allowance
-	length int
+// frameMeter counts the frames that one tracer keeps.
+type frameMeter struct {
+	*meter
 	hidden int // depth of the frame that is not shown, with all frames in it; 0 if there is none
 }
 
-func (m *meter) grow(bytes int) {
-	if m.length += bytes; !m.ended {
-		m.check(m.length)
-	}
-}
-
 // enter says whether a frame is shown, and with which input. The outermost is always shown.
-func (m *meter) enter(depth int, input []byte) ([]byte, bool) {
+func (m *frameMeter) enter(depth int, input []byte) ([]byte, bool) {
 	m.grow(frameBytes + 2*len(input))
 	if !m.ended {
 		return input, true
@@ -108,7 +116,7 @@ func (m *meter) enter(depth int, input []byte) ([]byte, bool) {
 }
 
 // exit says whether the end of a frame is shown, and with which output.
-func (m *meter) exit(depth int, output []byte) ([]byte, bool) {
+func (m *frameMeter) exit(depth int, output []byte) ([]byte, bool) {
 	m.grow(2 * len(output))
 	if m.ended {
 		output = nil

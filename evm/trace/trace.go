@@ -229,12 +229,13 @@ func (c *Config) tracer(about func() *tracers.Context, out []byte, room Room, en
 		}
 		return &tracer{hooks: t.hooks(), stop: t.stop, appendResult: t.appendResult}, nil
 	}
-	made, err := c.made(about())
+	m := &meter{allowance: allowance{room: room, end: end}, length: len(out)}
+	made, err := c.made(about(), m)
 	if err != nil {
 		return nil, err
 	}
 	return &tracer{
-		hooks: metered(made.Hooks, len(out), room, end),
+		hooks: made.Hooks,
 		stop:  made.Stop,
 		appendResult: func(out []byte) ([]byte, error) {
 			result, err := made.GetResult()
@@ -250,29 +251,33 @@ func (c *Config) tracer(about func() *tracers.Context, out []byte, room Room, en
 // muxTracerName is the tracer that combines others.
 const muxTracerName = "muxTracer"
 
-// made makes one of the library's tracers.
-func (c *Config) made(about *tracers.Context) (*tracers.Tracer, error) {
+// made makes one of the library's tracers, which m counts.
+func (c *Config) made(about *tracers.Context, m *meter) (*tracers.Tracer, error) {
 	if c.IsScript() && !c.scripts {
 		return nil, errors.New("a script must run in a worker")
 	}
-	return ofLibrary(c.name, c.options, about, c.chain)
+	return ofLibrary(c.name, c.options, about, c.chain, m)
 }
 
-// ofLibrary makes a tracer of the library, and those that it combines.
+// ofLibrary makes a tracer of the library, and those that it combines. m counts what they keep.
 //
 // Only scripts are stopped, others end with the EVM: keccak256PreimageTracer has no function
 // to stop it, which muxTracer would call, and a stopped callTracer panics at the end of a
 // transaction whose beginning it has not seen.
-func ofLibrary(name string, options json.RawMessage, about *tracers.Context, chain *params.ChainConfig) (*tracers.Tracer, error) {
+func ofLibrary(name string, options json.RawMessage, about *tracers.Context, chain *params.ChainConfig, m *meter) (*tracers.Tracer, error) {
 	if name != muxTracerName {
 		if err := checkOptions(name, options); err != nil {
 			return nil, err
 		}
 		made, err := tracers.DefaultDirectory.New(name, about, options, chain)
-		if err == nil && !tracers.DefaultDirectory.IsJS(name) {
+		if err != nil {
+			return nil, err
+		}
+		if !tracers.DefaultDirectory.IsJS(name) {
 			made.Stop = func(error) {}
 		}
-		return made, err
+		made.Hooks = m.watch(name, made.Hooks)
+		return made, nil
 	}
 	var combined map[string]json.RawMessage
 	if len(options) > 0 {
@@ -283,7 +288,7 @@ func ofLibrary(name string, options json.RawMessage, about *tracers.Context, cha
 	names := slices.Sorted(maps.Keys(combined))
 	all := make([]*tracers.Tracer, 0, len(names))
 	for _, name := range names {
-		made, err := ofLibrary(name, combined[name], about, chain)
+		made, err := ofLibrary(name, combined[name], about, chain, m)
 		if err != nil {
 			return nil, err
 		}
@@ -294,7 +299,7 @@ func ofLibrary(name string, options json.RawMessage, about *tracers.Context, cha
 
 // checkOptions rejects options with which a tracer of the library panics.
 func checkOptions(name string, options json.RawMessage) error {
-	if name != "erc7562Tracer" || len(options) == 0 {
+	if name != erc7562TracerName || len(options) == 0 {
 		return nil
 	}
 	var asked struct{ StackTopItemsSize int }
