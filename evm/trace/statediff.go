@@ -21,10 +21,7 @@ func (t *prestateTracer) appendStateDiff(out []byte) ([]byte, error) {
 	}
 	return t.appendAccounts(out, func(out []byte, address common.Address, a *touchedAccount) []byte {
 		before := !a.isEmpty()
-		if a.deleted {
-			if !before {
-				return out
-			}
+		if before && !t.env.StateDB.Exist(address) { // a self-destruction may have been reverted
 			return a.appendDestroyed(out)
 		}
 		after := t.after(address, a)
