@@ -77,15 +77,24 @@ func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
 		if status.CatchUp != nil {
 			shown.Rate, shown.Remaining = status.CatchUp.Rate, time.Duration(status.CatchUp.Remaining)*time.Second
 		}
-		if refused := s.accountsRefused(); refused != nil {
-			shown.Alert = "accounts and keys cannot be changed: " + refused.Error()
-		}
-		if unsaved := s.accounts.Unsaved(); unsaved != nil {
-			shown.Alert = unsaved.String()
-		}
+		shown.Alert = s.alert()
 		all = append(all, shown)
 	}
 	return all, nil
+}
+
+// alert says what is wrong with the server whatever its networks are, "" if nothing is.
+func (s *Service) alert() string {
+	if unsaved := s.accounts.Unsaved(); unsaved != nil {
+		return unsaved.String()
+	}
+	if refused := s.accountsRefused(); refused != nil {
+		return "accounts and keys cannot be changed: " + refused.Error()
+	}
+	if err := s.serverProblem(); err != nil {
+		return "the server is not ready: " + err.Error()
+	}
+	return ""
 }
 
 func shownUpstreams(source *family.SourceStatus) (all []site.Upstream) {

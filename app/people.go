@@ -36,6 +36,17 @@ type people struct {
 	unread   *atomic.Pointer[error] // why changes of other processes cannot be read; nil: they can
 }
 
+// unreadChanges returns why changes of other processes cannot be read, nil if they can.
+func (p *people) unreadChanges() error {
+	if p.unread == nil {
+		return nil
+	}
+	if why := p.unread.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
 func (p *people) service() control.Service {
 	return control.Service{Keys: p.keys, Accounts: p.accounts, Usage: p.usage}
 }

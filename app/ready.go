@@ -47,12 +47,18 @@ func (s *Service) serverProblem() error {
 	if err := s.accountsProblem(); err != nil {
 		return fmt.Errorf("accounts: %w", err)
 	}
-	if s.workers != nil {
-		if err := s.workers.Problem(); err != nil {
-			return fmt.Errorf("processes for clients' scripts: %w", err)
-		}
+	if err := s.workersProblem(); err != nil {
+		return fmt.Errorf("processes for clients' scripts: %w", err)
 	}
 	return nil
+}
+
+// workersProblem returns why processes for clients' scripts cannot be started, nil if they can.
+func (s *Service) workersProblem() error {
+	if s.workers == nil {
+		return nil
+	}
+	return s.workers.Problem()
 }
 
 // accountsProblem returns what keeps accounts and keys from being changed, stored, or read
@@ -65,8 +71,8 @@ func (s *Service) accountsProblem() error {
 	if refused := s.accountsRefused(); refused != nil {
 		return fmt.Errorf("the store refuses writes: %w", refused)
 	}
-	if why := s.people.unread.Load(); why != nil {
-		return fmt.Errorf("changes of other processes cannot be read: %w", *why)
+	if why := s.people.unreadChanges(); why != nil {
+		return fmt.Errorf("changes of other processes cannot be read: %w", why)
 	}
 	if unsaved := s.accounts.Unsaved(); unsaved != nil && unsaved.Why != "" {
 		return errors.New(unsaved.String())

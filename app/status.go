@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"ashlar/account"
@@ -14,10 +15,16 @@ type Status struct {
 	Networks []family.Status `json:"networks"`
 	// Unserved are the networks that a command must complete before they can be served.
 	Unserved []Unserved `json:"unserved,omitempty"`
+	// Unreadable are the networks whose status cannot be read.
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
 	// AccountsRefused is why the accounts' store refuses writes; empty if it does not.
 	AccountsRefused string `json:"accountsRefused,omitempty"`
+	// AccountsUnread is why changes of accounts by other processes cannot be read; empty if they can.
+	AccountsUnread string `json:"accountsUnread,omitempty"`
 	// AccountsUnsaved are restrictions that are in effect but not durable; nil: none.
 	AccountsUnsaved *account.Unsaved `json:"accountsUnsaved,omitempty"`
+	// ScriptsProblem is why processes for clients' scripts cannot be started; empty if they can.
+	ScriptsProblem string `json:"scriptsProblem,omitempty"`
 	// MailProblem is why e-mails cannot be sent; empty if they can.
 	MailProblem string `json:"mailProblem,omitempty"`
 	// AccountsUnreadable are the keys, accounts and invitations that are disabled because
@@ -27,10 +34,39 @@ type Status struct {
 	Process *Process `json:"process,omitempty"`
 }
 
+// Unreadable is a network whose status cannot be read.
+type Unreadable struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// NewUnreadable describes a network whose status cannot be read because of err.
+func NewUnreadable(name string, err error) Unreadable {
+	return Unreadable{Name: name, Why: strings.TrimPrefix(err.Error(), "network "+name+": ")}
+}
+
+func (u Unreadable) String() string {
+	return fmt.Sprintf("network %s cannot be read: %s", u.Name, u.Why)
+}
+
+// Err returns how many networks cannot be read, nil if all can.
+func (s *Status) Err() error {
+	if len(s.Unreadable) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d networks cannot be read", len(s.Unreadable), len(s.Networks)+len(s.Unserved)+len(s.Unreadable))
+}
+
 func (s *Service) status(ctx context.Context) (any, error) {
 	all := Status{Process: s.process(), Unserved: s.unserved(ctx)}
 	if refused := s.accountsRefused(); refused != nil {
 		all.AccountsRefused = refused.Error()
+	}
+	if why := s.people.unreadChanges(); why != nil {
+		all.AccountsUnread = why.Error()
+	}
+	if why := s.workersProblem(); why != nil {
+		all.ScriptsProblem = why.Error()
 	}
 	if s.mail != nil {
 		if since, err := s.mail.Problem(); err != nil {
@@ -41,7 +77,8 @@ func (s *Service) status(ctx context.Context) (any, error) {
 	for n := range s.asked() {
 		one, err := n.Status(ctx)
 		if err != nil {
-			return nil, err
+			all.Unreadable = append(all.Unreadable, NewUnreadable(n.Name, err))
+			continue
 		}
 		if err := notReady(&one, s.current.Load().Networks[n.Name].Behind, time.Now()); err != nil {
 			one.NotReady = err.Error()

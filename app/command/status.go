@@ -8,12 +8,14 @@ import (
 	"ashlar/app"
 	"ashlar/app/config"
 	"ashlar/app/store"
+	"ashlar/family"
 	"ashlar/kv"
 )
 
 // ReadStatus returns the status of a data directory, or of the stores that a configuration
 // file names. If a server has a directory open, the status comes from that server. Networks
-// in a keyspace are read from there, beside the processes that serve them.
+// in a keyspace are read from there, beside the processes that serve them. A network that
+// cannot be read is among the unreadable ones, and is no error.
 func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err error) {
 	data, c, err := openStores(ctx, dir, file, true)
 	if err != nil {
@@ -31,21 +33,29 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 		return all, err
 	}
 	for _, name := range names {
-		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{ReadOnly: inKeyspace})
-		if app.IsUnserved(err) {
+		one, err := storedStatus(ctx, data, name, kv.Options{ReadOnly: inKeyspace})
+		switch {
+		case err == nil:
+			all.Networks = append(all.Networks, one)
+		case ctx.Err() != nil:
+			return all, err
+		case app.IsUnserved(err):
 			all.Unserved = append(all.Unserved, app.NewUnserved(name, err))
-			continue
+		default:
+			all.Unreadable = append(all.Unreadable, app.NewUnreadable(name, err))
 		}
-		if err != nil {
-			return all, err
-		}
-		one, err := n.Status(ctx)
-		if err := errors.Join(err, n.Close()); err != nil {
-			return all, err
-		}
-		all.Networks = append(all.Networks, one)
 	}
 	return all, nil
+}
+
+// storedStatus opens a network and returns its status.
+func storedStatus(ctx context.Context, data store.Stores, name string, o kv.Options) (family.Status, error) {
+	n, err := app.OpenNetwork(ctx, data, name, config.Network{}, o)
+	if err != nil {
+		return family.Status{}, err
+	}
+	one, err := n.Status(ctx)
+	return one, errors.Join(err, n.Close())
 }
 
 // serverStatus returns the status of the server that has a data directory open, and whether

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -25,7 +26,12 @@ func statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status --data DIR [--json | --watch [--interval 2s]]",
 		Short: "Show what a data directory holds; also works while a server is running",
-		Args:  cobra.NoArgs,
+		Long: `Shows the networks of a data directory, and what keeps a network or the server from
+working as it should. If a server has the directory open, the status comes from that server.
+
+Exit codes: 0 all networks could be read, whatever their state is (ashlar health asks whether
+a server is ready); 1 some could not; 2 wrong usage.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := needStores(c, data, file); err != nil {
 				return err
@@ -41,9 +47,9 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(status)
+				return errors.Join(printJSON(status), status.Err())
 			}
-			return printStatus(status, nil)
+			return errors.Join(printStatus(status, nil), status.Err())
 		},
 	}
 	c.Flags().StringVar(&data, "data", "", "data directory")
@@ -141,8 +147,14 @@ func printProblems(status app.Status) {
 	if status.AccountsRefused != "" {
 		fmt.Fprintf(stdout(), "accounts and keys cannot be changed: %s\n", status.AccountsRefused)
 	}
+	if status.AccountsUnread != "" {
+		fmt.Fprintf(stdout(), "changes of accounts and keys by other processes cannot be read: %s\n", status.AccountsUnread)
+	}
 	if status.AccountsUnsaved != nil {
 		fmt.Fprintln(stdout(), status.AccountsUnsaved)
+	}
+	if status.ScriptsProblem != "" {
+		fmt.Fprintf(stdout(), "processes for clients' scripts cannot be started: %s\n", status.ScriptsProblem)
 	}
 	if status.MailProblem != "" {
 		fmt.Fprintf(stdout(), "e-mails to users cannot be sent %s\n", status.MailProblem)
@@ -151,6 +163,9 @@ func printProblems(status app.Status) {
 		fmt.Fprintf(stdout(), "disabled because it cannot be read: %s\n", what)
 	}
 	for _, u := range status.Unserved {
+		fmt.Fprintln(stdout(), u)
+	}
+	for _, u := range status.Unreadable {
 		fmt.Fprintln(stdout(), u)
 	}
 	for _, n := range status.Networks {

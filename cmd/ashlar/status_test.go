@@ -1,0 +1,45 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ashlar/app"
+)
+
+// TestStatusOfTheRest: a network that cannot be read is named with the reason, the others are shown, and
+// the command fails.
+func TestStatusOfTheRest(t *testing.T) {
+	d := newDataDirectory(t)
+	makeStarknet(t, d.path, "l2")
+	letter := filepath.Join(d.network(), "letter.txt")
+	if err := os.RemoveAll(d.network()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(d.network(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(letter, []byte("Dear reader"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out := runCommand(t, d.status()...)
+	if code != exitFailed {
+		t.Errorf("exit code %d, expected %d", code, exitFailed)
+	}
+	for _, want := range []string{"\nl2 ", "\nnetwork a cannot be read: ", "letter.txt", "\nashlar: 1 of 2 networks cannot be read\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the status does not have %q:\n%s", want, out)
+		}
+	}
+	code, out = runCommand(t, append(d.status(), "--json")...)
+	var status app.Status
+	if err := json.NewDecoder(strings.NewReader(out)).Decode(&status); err != nil || code != exitFailed {
+		t.Fatalf("exit code %d, %v:\n%s", code, err, out)
+	}
+	if len(status.Networks) != 1 || len(status.Unreadable) != 1 || status.Unreadable[0].Name != "a" {
+		t.Errorf("the status is %+v", status)
+	}
+}
