@@ -33,7 +33,7 @@ func (j Join) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	started := time.Now()
 	done, err := j.run(ctx, bar)
 	if err != nil {
-		return fmt.Errorf("network %s: %w", j.Network, err)
+		return ofNetwork(j.Network, err)
 	}
 	_, err = fmt.Fprintf(out, "%s: joined at block %d: states of blocks %d to %d, %s rows written and removed in %s\n", j.Network,
 		done.Border, done.First, done.Settled, family.Count(done.Rows), time.Since(started).Round(100*time.Millisecond))

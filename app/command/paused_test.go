@@ -1,7 +1,9 @@
 package command
 
 import (
+	"context"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"strings"
@@ -74,4 +76,22 @@ func TestWorkOnServedNetworks(t *testing.T) {
 		t.Errorf("pause of a network that is gone: %v", err)
 	}
 	heads(map[string]uint64{"other": 2, "small": 5})
+}
+
+// TestPauseRefused: the server's error, which names the network, is shown as it is.
+func TestPauseRefused(t *testing.T) {
+	data, other := t.TempDir(), t.TempDir()
+	demoOf(t, named(t, "evm"), data, "small", 2)
+	demoOf(t, named(t, "evm"), other, "small", 2)
+	s, stop := serving(t, data)
+	defer stop()
+	s.Pinned = []string{"small"}
+	for name, run := range map[string]func(context.Context, io.Writer, *os.File) error{
+		"rewind": Rewind{Data: data, Network: "small", To: 1, Pause: true}.Run,
+		"join":   Join{Data: data, Network: "small", From: other, Pause: true}.Run,
+	} {
+		if err := run(t.Context(), io.Discard, os.Stderr); err == nil || strings.Count(err.Error(), "network small: ") != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -31,7 +31,7 @@ func (r Rewind) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	started := time.Now()
 	done, err := r.run(ctx, bar)
 	if err != nil {
-		return fmt.Errorf("network %s: %w", r.Network, err)
+		return ofNetwork(r.Network, err)
 	}
 	_, err = fmt.Fprintf(out, "%s: went back from block %d to %d 0x%x, %s rows removed in %s\n", r.Network,
 		done.From.Number, done.To.Number, done.To.Hash, family.Count(done.Rows), time.Since(started).Round(100*time.Millisecond))

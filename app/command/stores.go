@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"ashlar/account/control"
 	"ashlar/app"
@@ -57,6 +59,14 @@ func openStoresOf(ctx context.Context, network, data, file string, reading bool)
 		return nil, c, store.NotFound(ctx, stores, network)
 	}
 	return stores, c, nil
+}
+
+// ofNetwork returns an error with the name of its network before it. A running server's has it already.
+func ofNetwork(name string, err error) error {
+	if strings.HasPrefix(err.Error(), "network "+name+":") || strings.HasPrefix(err.Error(), "network "+name+" ") {
+		return err
+	}
+	return fmt.Errorf("network %s: %w", name, err)
 }
 
 // OpenAccounts opens the accounts and API keys of a data directory, or of the stores that a
