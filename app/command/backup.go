@@ -13,8 +13,16 @@ import (
 	"ashlar/app"
 	"ashlar/app/backup"
 	"ashlar/app/store"
+	"ashlar/family"
 	"ashlar/kv"
 )
+
+// openTarget opens a folder or a bucket. Nothing is asked of it yet, so an error is one of the argument, or of the
+// environment that belongs to it.
+func openTarget(place string) (backup.Target, error) {
+	target, err := backup.OpenTarget(place)
+	return target, family.Usage(err)
+}
 
 // Backup is ashlar backup.
 type Backup struct {
@@ -32,7 +40,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
 	if err := data.CheckThere(); err != nil {
 		return err
 	}
-	target, err := backup.OpenTarget(b.To)
+	target, err := openTarget(b.To)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/gateway"
 	"ashlar/history/rows"
 	"ashlar/kv"
 	"ashlar/kv/clone"
@@ -84,7 +83,7 @@ func (c Copy) names(ctx context.Context, from store.Stores) ([]string, error) {
 		}
 		return names, err
 	}
-	if err := gateway.CheckNetworkName(c.Network); err != nil {
+	if err := checkName(c.Network); err != nil {
 		return nil, err
 	}
 	if exists, err := from.Exists(ctx, c.Network); err != nil {

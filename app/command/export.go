@@ -13,7 +13,6 @@ import (
 	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/gateway"
 	"ashlar/kv"
 )
 
@@ -28,7 +27,7 @@ type Export struct {
 
 // Run writes blocks of the network to files, and shows its progress on out.
 func (e Export) Run(ctx context.Context, out *os.File) (err error) {
-	if err := gateway.CheckNetworkName(e.Network); err != nil {
+	if err := checkName(e.Network); err != nil {
 		return err
 	}
 	data := store.Dir(e.Data)

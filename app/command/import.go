@@ -15,7 +15,6 @@ import (
 	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/gateway"
 	"ashlar/kv"
 )
 
@@ -143,22 +142,22 @@ func (i Import) undo(stores store.Stores, isNew bool) error {
 // check returns the family, or an error if the arguments are invalid, before anything is
 // created.
 func (i Import) check() (family.Family, error) {
-	if err := gateway.CheckNetworkName(i.Network); err != nil {
+	if err := checkName(i.Network); err != nil {
 		return nil, err
 	}
 	f, err := app.Families().Named(i.Family)
 	if err != nil {
-		return nil, err
+		return nil, family.Usage(err)
 	}
 	if !f.Stores() {
-		return nil, fmt.Errorf("networks of family %s store no blocks: expected another --family", f.Name())
+		return nil, family.Usage(fmt.Errorf("networks of family %s store no blocks: expected another --family", f.Name()))
 	}
 	if i.begin != nil {
 		return f, nil
 	}
 	for name := range i.Flags {
 		if !hasFlag(f, name) {
-			return nil, fmt.Errorf("--%s is not for networks of family %s; see --family", name, f.Name())
+			return nil, family.Usage(fmt.Errorf("--%s is not for networks of family %s; see --family", name, f.Name()))
 		}
 	}
 	if err := i.checkFiles(f); err != nil {

@@ -9,7 +9,6 @@ import (
 	"ashlar/account/control"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/gateway"
 	"ashlar/kv"
 )
 
@@ -57,7 +56,7 @@ func AddNetwork(ctx context.Context, data, name string) error {
 // that the server's configuration still lists the network.
 func RemoveNetwork(ctx context.Context, data, name string) (listed bool, err error) {
 	dir := store.Dir(data)
-	if err := gateway.CheckNetworkName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return false, err
 	}
 	if err := dir.CheckThere(); err != nil {

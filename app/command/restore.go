@@ -67,7 +67,7 @@ func (r Restore) Run(ctx context.Context, bar *os.File) (err error) {
 }
 
 func (r Restore) load(ctx context.Context) (backup.Target, *backup.Manifest, error) {
-	target, err := backup.OpenTarget(r.From)
+	target, err := openTarget(r.From)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +101,7 @@ func (r Restore) Check(ctx context.Context, bar *os.File) error {
 
 // List writes a table of the backups, oldest first.
 func (r Restore) List(ctx context.Context, out io.Writer) error {
-	target, err := backup.OpenTarget(r.From)
+	target, err := openTarget(r.From)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/gateway"
 	"ashlar/kv"
 )
 
@@ -125,7 +124,7 @@ type SnapshotLoad struct {
 
 // Run begins a network with a snapshot, or continues to, and shows its progress on out.
 func (s SnapshotLoad) Run(ctx context.Context, out *os.File) error {
-	if err := gateway.CheckNetworkName(s.Network); err != nil {
+	if err := checkName(s.Network); err != nil {
 		return err
 	}
 	i := Import{Data: s.Data, Config: s.Config, Network: s.Network, Compact: s.Compact}

@@ -12,6 +12,7 @@ import (
 	"ashlar/app"
 	"ashlar/app/config"
 	"ashlar/app/store"
+	"ashlar/family"
 	"ashlar/gateway"
 )
 
@@ -36,7 +37,7 @@ func openStores(ctx context.Context, data, file string, reading bool) (store.Sto
 
 // openStoresOf is openStores for a command on one network, which must exist.
 func openStoresOf(ctx context.Context, network, data, file string, reading bool) (_ store.Stores, c config.Config, err error) {
-	if err := gateway.CheckNetworkName(network); err != nil {
+	if err := checkName(network); err != nil {
 		return nil, c, err
 	}
 	stores, c, err := openStores(ctx, data, file, reading)
@@ -60,6 +61,9 @@ func openStoresOf(ctx context.Context, network, data, file string, reading bool)
 	}
 	return stores, c, nil
 }
+
+// checkName returns an error if no network can have a name.
+func checkName(network string) error { return family.Usage(gateway.CheckNetworkName(network)) }
 
 // ofNetwork returns an error with the name of its network before it. A running server's has it already.
 func ofNetwork(name string, err error) error {

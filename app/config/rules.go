@@ -19,7 +19,7 @@ import (
 func (c *Config) rules(families family.Families) []rule {
 	l, s := &c.Limits, &c.Sockets
 	list := append(c.networkRules(families), []rule{
-		{"$.listen", func() error { return checkAddress(c.Listen) }},
+		{"$.listen", func() error { return CheckAddress(c.Listen) }},
 		{"$.store.cassandra.hosts", c.Store.Cassandra.CheckHosts},
 		{"$.store.cassandra.keyspace", c.Store.Cassandra.CheckKeyspace},
 		{"$.store.cassandra.consistency", c.Store.Cassandra.CheckConsistency},
@@ -29,7 +29,7 @@ func (c *Config) rules(families family.Families) []rule {
 			if c.Operator == "" {
 				return nil
 			}
-			return checkAddress(c.Operator)
+			return CheckAddress(c.Operator)
 		}},
 		{"$.origins", func() error { return each(c.Origins, checkOrigin) }},
 		{"$.proxies", func() error { _, err := c.ParsedProxies(); return err }},
@@ -129,8 +129,8 @@ func each(words []string, check func(string) error) error {
 	return errors.Join(problems...)
 }
 
-// checkAddress checks the address of a listener.
-func checkAddress(address string) error {
+// CheckAddress checks the address of a listener.
+func CheckAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)

@@ -68,7 +68,7 @@ too. The token is shown only once.`,
 			})
 		},
 	}
-	c.Flags().StringVar((*string)(&n.Role), "role", string(account.RoleUser), "user or operator")
+	choiceFlag(c, &n.Role, "role", "user or operator", account.RoleUser, account.RoleOperator)
 	return c
 }
 
@@ -225,7 +225,7 @@ with EMAIL, only for that address.`,
 			})
 		},
 	}
-	c.Flags().StringVar((*string)(&n.Role), "role", string(account.RoleUser), "user or operator")
+	choiceFlag(c, &n.Role, "role", "user or operator", account.RoleUser, account.RoleOperator)
 	c.Flags().DurationVar(&n.Valid, "valid", account.DefaultInvitationTime, "how long it is valid")
 	return c
 }

@@ -21,6 +21,12 @@ func demoCommand() *cobra.Command {
 			if d.Interval <= 0 {
 				return fmt.Errorf("%w: --interval %v: expected more than 0s; see %s --help", errUsage, d.Interval, c.CommandPath())
 			}
+			if err := checkListen(c, "listen", d.Listen); err != nil {
+				return err
+			}
+			if err := checkListen(c, "operator", d.Operator); err != nil {
+				return err
+			}
 			return d.Run(c.Context(), os.Stdout)
 		},
 	}

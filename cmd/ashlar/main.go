@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"ashlar/app"
+	"ashlar/app/config"
+	"ashlar/family"
 
 	gethlog "github.com/ethereum/go-ethereum/log"
 	"github.com/spf13/cobra"
@@ -73,6 +75,9 @@ func run(ctx context.Context) int {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) // must follow the line above, which also sets it
 	root := commands()
 	err := root.ExecuteContext(ctx)
+	if wrong := new(family.UsageError); errors.As(err, &wrong) && !errors.Is(err, errUsage) {
+		err = fmt.Errorf("%w: %w", errUsage, err)
+	}
 	switch {
 	case err == nil:
 		return exitDone
@@ -136,7 +141,11 @@ func flagError(err error) error {
 	case "bool":
 		expected = "true or false"
 	default:
-		return err
+		chosen, ok := wrong.GetFlag().Value.(interface{ expected() string })
+		if !ok {
+			return err
+		}
+		expected = chosen.expected()
 	}
 	return fmt.Errorf("--%s %q: expected %s", wrong.GetFlag().Name, wrong.GetValue(), expected)
 }
@@ -192,6 +201,17 @@ func exclusive(c *cobra.Command, one, other string) {
 func need(c *cobra.Command, flag, value string) error {
 	if value == "" {
 		return fmt.Errorf("%w: missing --%s; see %s --help", errUsage, flag, c.CommandPath())
+	}
+	return nil
+}
+
+// checkListen returns a usage error if a flag's value, unless it is empty, is not the address of a listener.
+func checkListen(c *cobra.Command, flag, address string) error {
+	if address == "" {
+		return nil
+	}
+	if err := config.CheckAddress(address); err != nil {
+		return fmt.Errorf("%w: --%s: %w; see %s --help", errUsage, flag, err, c.CommandPath())
 	}
 	return nil
 }

@@ -37,9 +37,11 @@ func TestNetworksFromTheShell(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(d.path, "networks", "*")); err != nil || len(left) != 1 {
 		t.Errorf("%v is left, %v", left, err)
 	}
+	if out := s.do(exitUsage, "network", "remove", "../x", "--yes"); !strings.Contains(out, "invalid network name") {
+		t.Errorf("remove a network with a wrong name: %s", out)
+	}
 	for want, args := range map[string]string{
 		"network l2: not found": "network remove l2 --yes",
-		"invalid network name":  "network remove ../x --yes",
 		"no server is running":  "network add a",
 	} {
 		if out := s.do(exitFailed, strings.Fields(args)...); !regexp.MustCompile(want).MatchString(out) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -21,6 +22,9 @@ func serveCommand() *cobra.Command {
 the configuration: hosts, limits and rules apply at once, other entries after a restart.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkListen(c, "listen", listen); err != nil {
+				return err
+			}
 			load := func() (config.Config, error) {
 				loaded := config.Default()
 				if file != "" {
@@ -30,10 +34,11 @@ the configuration: hosts, limits and rules apply at once, other entries after a 
 					}
 				}
 				loaded.Data, loaded.Listen = cmp.Or(data, loaded.Data), cmp.Or(listen, loaded.Listen)
-				if loaded.Store.Cassandra.Used() {
+				if loaded.Store.Cassandra.Used() || loaded.Data != "" {
 					return loaded, nil
 				}
-				return loaded, need(c, "data", loaded.Data)
+				return loaded, fmt.Errorf("%w: no data directory is given: type %s --data DIR with that of `ashlar import`, or `ashlar demo` for one to try; see %s --help",
+					errUsage, c.CommandPath(), c.CommandPath())
 			}
 			signal.Reset(syscall.SIGHUP) // otherwise SIGHUP stops the command, see stopSignals
 			again := make(chan os.Signal, 1)

@@ -190,12 +190,12 @@ func (p *people) listMembers() *cobra.Command {
 }
 
 func (p *people) addMember() *cobra.Command {
-	var role string
+	var role account.TeamRole
 	c := p.changingTeam("add --data DIR TEAM EMAIL|ID [--role owner|member|viewer]", "Make an account a member of a team", 2,
 		func(ctx context.Context, s control.Service, team account.ID, args []string) (account.Account, error) {
-			return s.Accounts.AddMember(ctx, team, args[0], account.TeamRole(role))
+			return s.Accounts.AddMember(ctx, team, args[0], role)
 		})
-	c.Flags().StringVar(&role, "role", string(account.TeamMember), "owner, member or viewer")
+	choiceFlag(c, &role, "role", "owner, member or viewer", account.TeamMember, account.TeamOwner, account.TeamViewer)
 	return c
 }
 
@@ -228,7 +228,7 @@ ashlar account withdraw ends it.`,
 			})
 		},
 	}
-	c.Flags().StringVar((*string)(&n.TeamRole), "role", string(account.TeamMember), "owner, member or viewer")
+	choiceFlag(c, &n.TeamRole, "role", "owner, member or viewer", account.TeamMember, account.TeamOwner, account.TeamViewer)
 	c.Flags().DurationVar(&n.Valid, "valid", account.DefaultInvitationTime, "how long it is valid")
 	return c
 }

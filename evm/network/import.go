@@ -76,7 +76,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		return i, nil
 	}
 	if flags[flagState] != "" {
-		return nil, fmt.Errorf("--%s needs the --%s of the network", flagState, flagGenesis)
+		return nil, family.Usage(fmt.Errorf("--%s needs the --%s of the network", flagState, flagGenesis))
 	}
 	if p.New {
 		return nil, errors.New("it is new, so its genesis must be given")
@@ -108,7 +108,7 @@ func parseTraceIndex(flag string) (*bool, error) {
 	case "yes", "no":
 		return &wanted, nil
 	}
-	return nil, fmt.Errorf("unknown --%s %q (want yes or no)", flagTraceIndex, flag)
+	return nil, family.Usage(fmt.Errorf("unknown --%s %q (want yes or no)", flagTraceIndex, flag))
 }
 
 // imported is a network that is open for an import. It implements [family.Import].

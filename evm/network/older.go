@@ -89,7 +89,7 @@ func parseOlder(flag string) (family.Sources, error) {
 	}
 	nodes := family.Sources(strings.Split(flag, ","))
 	if err := nodes.Check(node.Schemes()...); err != nil {
-		return nil, fmt.Errorf("--%s: %w", flagOlder, err)
+		return nil, family.Usage(fmt.Errorf("--%s: %w", flagOlder, err))
 	}
 	return nodes, nil
 }

@@ -71,7 +71,7 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 	}
 	named := s.Flags[flagGenesis]
 	if named == "" {
-		return nil, fmt.Errorf("a snapshot needs the --%s of the network", flagGenesis)
+		return nil, family.Usage(fmt.Errorf("a snapshot needs the --%s of the network", flagGenesis))
 	}
 	if err := checkGenesisName(p.Name, named); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 func parseHash(text string) (common.Hash, error) {
 	raw, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
 	if err != nil || len(raw) != common.HashLength {
-		return common.Hash{}, fmt.Errorf("block %q (want the hash of the snapshot's head: 0x and 64 hexadecimal digits)", text)
+		return common.Hash{}, family.Usage(fmt.Errorf("unknown --block %q (want the hash of the snapshot's last block: 0x and 64 hexadecimal digits)", text))
 	}
 	return common.Hash(raw), nil
 }

@@ -51,7 +51,7 @@ type started struct {
 func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, older family.Sources, from string) (family.Import, error) {
 	dir, ok := strings.CutPrefix(from, "geth:")
 	if !ok {
-		return nil, fmt.Errorf("unknown --%s %q (want geth:DIR)", flagState, from)
+		return nil, family.Usage(fmt.Errorf("unknown --%s %q (want geth:DIR)", flagState, from))
 	}
 	source, err := openGeth(dir, genesis)
 	if err != nil {
