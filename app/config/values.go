@@ -18,6 +18,15 @@ import (
 // decoder would round numbers, and its errors name Go types. entry is the path of node, which
 // is decoded into type want.
 func checkValues(path, entry string, node ast.Node, want reflect.Type) error {
+	if want.Kind() == reflect.Pointer {
+		want = want.Elem()
+	}
+	if want.Kind() == reflect.Slice && readsItself(want) {
+		return checkForms(path, entry, node, want.Elem())
+	}
+	if expected := checkForm(node, want); expected != "" {
+		return fmt.Errorf("%s:%d: %s: %sexpected %s", path, node.GetToken().Position.Line, entry, quoted(node), expected)
+	}
 	var problems []error
 	switch n := node.(type) {
 	case *ast.MappingNode:
