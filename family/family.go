@@ -87,6 +87,11 @@ type Entries interface {
 	CheckFiles() []Problem
 }
 
+// MethodAdder is implemented by [Entries] that add methods to those of the family.
+type MethodAdder interface {
+	AddedMethods() []string
+}
+
 // Problem is what is wrong with one entry, or, if Entry is empty, with several together.
 type Problem struct {
 	Entry string // its name below networks.NAME, such as "source"

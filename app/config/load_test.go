@@ -72,6 +72,8 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"entries in place of a word", "data:\n  dir: x\n", []string{"ashlar.yaml:2: data: ", "expected one value"}},
 		{"a rate of a node", "networks:\n  a:\n    upstream: {url: 'http://h', rate: x}\n", []string{"ashlar.yaml:3: networks.a.upstream.rate", `"x"`, "expected a number"}},
 		{"a rate of one of two nodes", "networks:\n  a:\n    upstream: ['http://h', {url: 'http://i', rate: x}]\n", []string{"ashlar.yaml:3: networks.a.upstream.rate", `"x"`, "expected a number"}},
+		{"a restricted method that is unknown", "networks:\n  a:\n    restricted: [debug_*, debug_traceCal]\n", []string{"ashlar.yaml:3: networks.a.restricted", `no method is "debug_traceCal"`}},
+		{"restricted methods that are unknown", "networks:\n  a: {restricted: ['debgu_*']}\n", []string{"ashlar.yaml:2: networks.a.restricted", `no method is "debgu_*"`}},
 		{"several problems", "drain: 20\ncache: -1\n", []string{"ashlar.yaml:1: drain", "ashlar.yaml:2: cache"}},
 		{"several rules", "listen: foo\norigins: [a]\n", []string{"ashlar.yaml:1: listen", "ashlar.yaml:2: origins"}},
 		{"no address", "listen: foo\n", []string{"ashlar.yaml:1: listen", `invalid address "foo"`}},
@@ -185,5 +187,17 @@ func TestEntriesWithoutAFamily(t *testing.T) {
 		if _, err := c.Networks["b"].Entries(f); (err == nil) != (f.Name() == "evm") {
 			t.Errorf("b as a network of family %s: %v", f.Name(), err)
 		}
+	}
+}
+
+// TestAddedMethods: a method that a forwarded network passes to its nodes can be restricted, and have a price.
+func TestAddedMethods(t *testing.T) {
+	c, err := loadText(t, `
+networks:
+  l2: {upstream: "http://a.test", methods: [arbtrace_call], restricted: [arbtrace_*, debug_*]}
+credits: {arbtrace_call: 5}
+`)
+	if err != nil || c.Credits["arbtrace_call"] != 5 {
+		t.Errorf("%v, %v", c.Credits, err)
 	}
 }

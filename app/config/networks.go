@@ -203,7 +203,7 @@ func (c *Config) networkRules(families family.Families) []rule {
 		list = append(list,
 			rule{path + ".family", func() error { _, err := families.Named(n.Family); return err }},
 			rule{path + ".hosts", func() error { return each(n.Hosts, gateway.CheckHost) }},
-			rule{path + ".restricted", func() error { return each(n.Restricted, account.CheckMethod) }},
+			rule{path + ".restricted", func() error { return c.checkRestricted(n.Restricted, families) }},
 			rule{path + ".behind", func() error {
 				if n.Behind < 0 {
 					return fmt.Errorf("%v is negative: expected 0 or more", n.Behind)
@@ -212,6 +212,40 @@ func (c *Config) networkRules(families family.Families) []rule {
 			}})
 	}
 	return append(list, c.ownRules(families, func(name string, e family.Entries) []family.Problem { return e.Check(name) })...)
+}
+
+// checkRestricted checks that each entry of a list of methods stands for one at least: a
+// misspelled one would leave the method open.
+func (c *Config) checkRestricted(restricted []string, families family.Families) error {
+	if err := each(restricted, account.CheckMethod); err != nil || len(restricted) == 0 {
+		return err
+	}
+	known, err := c.methods(families)
+	if err != nil {
+		return err
+	}
+	return each(restricted, func(entry string) error {
+		if !slices.ContainsFunc(known, func(method string) bool { return account.MatchesMethod([]string{entry}, method) }) {
+			return fmt.Errorf("no method is %q (want one of docs/methods.md, or the beginning of one and *)", entry)
+		}
+		return nil
+	})
+}
+
+// methods returns the names of all methods, with those that networks add to their families'.
+func (c *Config) methods(families family.Families) ([]string, error) {
+	all, err := families.Methods()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range c.Networks {
+		for _, own := range n.own {
+			if adds, ok := own.entries.(family.MethodAdder); ok {
+				all = append(all, adds.AddedMethods()...)
+			}
+		}
+	}
+	return all, nil
 }
 
 // ownRules returns the rules of the families' entries; check returns their problems.

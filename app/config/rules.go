@@ -48,7 +48,7 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.log.slow", func() error { return between(c.Log.Slow, 0, gateway.MaxRequestTime) }},
 		{"$.traces.endpoint", func() error { return checkEndpoint(c.Traces.Endpoint) }},
 		{"$.traces.share", func() error { return checkShare(c.Traces.Share) }},
-		{"$.credits", func() error { return checkCredits(c.Credits, families) }},
+		{"$.credits", func() error { return c.checkCredits(families) }},
 		{"$.accounts.registration", c.Accounts.Registration.Check},
 		{"$.accounts.mail", c.Accounts.Mail.check},
 		{"$.accounts.oidc", c.Accounts.OIDC.check},
@@ -190,17 +190,17 @@ func (c *Config) ParsedProxies() (all []netip.Prefix, err error) {
 const OtherCredits = "other"
 
 // checkCredits checks the prices of methods, and that there are such methods.
-func checkCredits(credits map[string]int, families family.Families) error {
-	if len(credits) == 0 {
+func (c *Config) checkCredits(families family.Families) error {
+	if len(c.Credits) == 0 {
 		return nil
 	}
-	known, err := families.Methods()
+	known, err := c.methods(families)
 	if err != nil {
 		return err
 	}
 	var problems []error
-	for _, method := range slices.Sorted(maps.Keys(credits)) {
-		if n := credits[method]; n < 0 || n > 1_000_000 {
+	for _, method := range slices.Sorted(maps.Keys(c.Credits)) {
+		if n := c.Credits[method]; n < 0 || n > 1_000_000 {
 			problems = append(problems, fmt.Errorf("%s costs %d credits: expected from 0 to 1000000", method, n))
 		}
 		if method != OtherCredits && !slices.Contains(known, method) {

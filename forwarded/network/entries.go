@@ -39,6 +39,9 @@ func (Family) Entries() family.Entries {
 	return &Entries{Checked: checkNone, Quorum: 1, Poll: time.Second, Answers: defaultAnswers}
 }
 
+// AddedMethods implements [family.MethodAdder].
+func (e *Entries) AddedMethods() []string { return e.Methods }
+
 // Check implements [family.Entries].
 func (e *Entries) Check(string) []family.Problem {
 	return family.Problems(
