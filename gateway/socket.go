@@ -46,6 +46,7 @@ type socket struct {
 	version string // of the methods
 	key     string
 	conn    *websocket.Conn
+	raw     net.Conn // below conn
 	// compressed says that long messages are compressed.
 	compressed bool
 

@@ -35,6 +35,7 @@ const (
 	text     = 0x1
 	closing  = 0x8
 	ping     = 0x9
+	pong     = 0xa
 )
 
 // handshake opens a WebSocket on a bare connection.

@@ -271,19 +271,6 @@ func TestSocketMessageLimit(t *testing.T) {
 	}
 }
 
-func TestSocketCompresses(t *testing.T) {
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
-	_, plain := s.post(call("test_large"))
-	for _, mode := range []websocket.CompressionMode{websocket.CompressionNoContextTakeover, websocket.CompressionContextTakeover} {
-		c := s.dial(&websocket.DialOptions{CompressionMode: mode, CompressionThreshold: 1})
-		for range 3 {
-			if c.send(call("test_large")); c.receive() != plain {
-				t.Error("another answer than over HTTP")
-			}
-		}
-	}
-}
-
 // aKey is a Keys whose only key can be revoked.
 type aKey struct{ revoked atomic.Bool }
 

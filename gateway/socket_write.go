@@ -42,11 +42,13 @@ func (s *socket) write(parts [][]byte) error {
 const fragmentBytes = 64 << 10
 
 // writeFrames sends a long message in several frames, between which pings are answered. The
-// library ends a connection whose ping it cannot answer within 5 seconds. Compressed messages
-// are much shorter, and it compresses only a whole message into one frame.
+// library ends a connection whose ping it cannot answer within 5 seconds.
 func (s *socket) writeFrames(message []byte) error {
-	if s.compressed || len(message) <= fragmentBytes {
+	if len(message) <= fragmentBytes {
 		return s.conn.Write(s.endless, websocket.MessageText, message)
+	}
+	if s.compressed {
+		return s.writeDeflated(message)
 	}
 	to, err := s.conn.Writer(s.endless, websocket.MessageText)
 	if err != nil {

@@ -29,7 +29,8 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return
 	}
 	defer h.sockets.release(who)
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	taken := &hijacked{ResponseWriter: w}
+	conn, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the origin was checked above
 		// Context kept between messages would be a large part of a connection's memory.
 		CompressionMode:      websocket.CompressionNoContextTakeover,
@@ -40,7 +41,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	}
 	conn.SetReadLimit(-1) // receive checks the current limit for each message
 	s := newSocket(h, r, network.name, route, who, conn)
-	s.compressed = w.Header().Get("Sec-WebSocket-Extensions") != ""
+	s.raw, s.compressed = taken.conn, w.Header().Get("Sec-WebSocket-Extensions") != ""
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
 		return
