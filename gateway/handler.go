@@ -230,7 +230,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	} else {
 		setVerified(w.Header(), e.verified)
 	}
-	reusable = h.send(w, r, status, *out) == nil
+	reusable = h.send(w, r, e, status, *out) == nil
 }
 
 // bodyBuffer returns an empty buffer for a request's body: a large one if the body may be
@@ -274,9 +274,9 @@ func (h *Handler) putAnswer(request []byte, out *[]byte) {
 	h.buffers.Put(out)
 }
 
-// send writes an answer, compressed if that is worthwhile and the client accepts it. After
-// an error the answer's buffer must not be reused, see reply.
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out []byte) (err error) {
+// send writes an answer, compressed if that is worthwhile, the client accepts it, and there is
+// memory for it. After an error the answer's buffer must not be reused, see reply.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, e *exchange, status int, out []byte) (err error) {
 	if len(out) < minGzip {
 		return reply(w, status, out)
 	}
@@ -284,15 +284,17 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out [
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	w.Header().Add("Vary", "Accept-Encoding")
 	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		zipped := h.buffers.Get()
+		zipped := h.claim(h.buffers.Get(), e)
 		defer func() {
 			if err == nil {
 				h.buffers.Put(zipped)
 			}
 		}()
-		*zipped = h.compressor.compress(out, *zipped)
-		w.Header().Set("Content-Encoding", "gzip")
-		out = *zipped
+		var ok bool
+		if *zipped, ok = h.compressor.compress(e, out, *zipped); ok {
+			w.Header().Set("Content-Encoding", "gzip")
+			out = *zipped
+		}
 	}
 	defer gather(w, r, len(out))()
 	return reply(w, status, out)

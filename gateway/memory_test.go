@@ -182,3 +182,18 @@ func TestMemoryThatIsLent(t *testing.T) {
 		t.Errorf("%d bytes are held, %d calls were refused", stats.HeldBytes, stats.Refused[gateway.RefusedMemory])
 	}
 }
+
+// The compressed form of an answer is counted beside the answer. An answer that fits into memory
+// only without it is sent as it is.
+func TestMemoryOfCompressedAnswers(t *testing.T) {
+	n := network("alpha")
+	random(&n, 3*mebibyte)
+	for memory, coding := range map[int64]string{7 * mebibyte: "", 64 * mebibyte: "gzip"} { // one key gets half
+		s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: memory}}, 0)
+		response, answer := s.ask("POST", "/v3/"+goodKey, call("test_random"), "Content-Type", "application/json", "Accept-Encoding", "gzip")
+		if got := response.Header.Get("Content-Encoding"); response.StatusCode != 200 || got != coding || len(answer) < mebibyte {
+			t.Errorf("%d bytes of memory: status %d, encoding %q, %d bytes; expected %q", memory, response.StatusCode, got, len(answer), coding)
+		}
+		until(func() bool { return s.handler.Stats().HeldBytes == 0 })
+	}
+}

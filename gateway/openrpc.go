@@ -51,5 +51,5 @@ func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *
 		return
 	}
 	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", openRPCAge))
-	h.send(w, r, http.StatusOK, document)
+	h.send(w, r, new(exchange), http.StatusOK, document) // no account holds its memory
 }

@@ -3,12 +3,14 @@ package gateway
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -22,28 +24,42 @@ type compressor struct {
 	writers sync.Pool // of *gzip.Writer
 }
 
-// sliceWriter is an io.Writer that appends to a slice.
-type sliceWriter []byte
+// heldWriter is an io.Writer that appends to a slice while the exchange has memory for it.
+type heldWriter struct {
+	to      []byte
+	e       *exchange
+	besides int // bytes of the request and the plain answer
+}
 
-func (w *sliceWriter) Write(p []byte) (int, error) {
-	*w = append(*w, p...)
+func (w *heldWriter) Write(p []byte) (int, error) {
+	if need := len(w.to) + len(p); need > cap(w.to) {
+		grown := max(need, 2*cap(w.to))
+		if !w.e.lease.Hold(w.besides + cap(w.to) + grown) { // both, while one is copied to the other
+			return 0, limit.ErrMemory
+		}
+		w.to = slices.Grow(w.to, grown-len(w.to))
+	}
+	w.to = append(w.to, p...)
 	return len(p), nil
 }
 
-// compress appends the gzip form of data to out. The fastest level reduces JSON to a fifth
-// or less of its size; higher levels gain little and cost several times as much.
-func (c *compressor) compress(data, out []byte) []byte {
-	to := (*sliceWriter)(&out)
-	z, ok := c.writers.Get().(*gzip.Writer)
-	if ok {
+// compress appends the gzip form of an answer to out, or returns false if there is no memory
+// for it. The fastest level reduces JSON to a fifth or less of its size; higher levels gain
+// little and cost several times as much.
+func (c *compressor) compress(e *exchange, answer, out []byte) (zipped []byte, ok bool) {
+	to := &heldWriter{to: out, e: e, besides: e.asked + len(answer)}
+	z, reused := c.writers.Get().(*gzip.Writer)
+	if reused {
 		z.Reset(to)
 	} else {
 		z, _ = gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for levels that do not exist
 	}
-	_, _ = z.Write(data) // writing to memory does not fail
-	_ = z.Close()
-	c.writers.Put(z)
-	return out
+	defer c.writers.Put(z)
+	_, err := z.Write(answer)
+	if err == nil {
+		err = z.Close()
+	}
+	return to.to, err == nil
 }
 
 // acceptsGzip reports whether an Accept-Encoding header allows gzip by name.
