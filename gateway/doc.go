@@ -26,10 +26,11 @@
 //
 // A WebSocket carries requests and answers as messages. It has one reader goroutine and one
 // goroutine for each message in progress, which also writes finished answers, one at a
-// time. All queues are bounded. While as many messages as allowed are in progress, the server
-// does not read. A client that reads too slowly, or lets more answers wait than fit its queue,
-// is disconnected. One goroutine for all connections sends pings and ends connections that are
-// idle or whose key has ended.
+// time. All queues are bounded. While as many messages as allowed are in progress, or more bytes
+// of answers wait than fit its queue, the server does not read. A client that takes too long to
+// read a message, or lets more messages of subscriptions wait than fit its queue, is
+// disconnected. One goroutine for all connections sends pings and ends connections that are idle
+// or whose key has ended.
 //
 // A key is part of the URL, so URLs are never logged or repeated in errors.
 package gateway

@@ -11,27 +11,30 @@ import (
 var errClosed = errors.New("the connection is closed")
 
 // outbox is the bounded queue of messages to be written to one connection. Adding one never
-// waits. A caller that finds the outbox idle must drain it, in this goroutine or another,
+// waits: there is no room for more messages of streams, and for answers the reader waits before
+// it takes another request. A caller that finds the outbox idle must drain it, in this goroutine or another,
 // so an idle connection has no goroutine for it.
 type outbox struct {
 	maxMessages int
-	maxBytes    int // a single message may exceed it
+	maxBytes    int // of answers, and of messages of streams; a single message may exceed it
 	write       func(parts [][]byte) error
 	memory      *limit.Budget // charged for messages with held bytes
 	holding     *limit.Holding
 
 	mu      sync.Mutex
-	queue   []outgoing // guarded by mu
-	bytes   int        // guarded by mu: of queue and of the message being written
-	writing bool       // guarded by mu: a goroutine is draining it
-	closed  bool       // guarded by mu
+	queue   []outgoing    // guarded by mu
+	bytes   int           // guarded by mu: of messages of streams, queued and being written
+	answers int           // guarded by mu: bytes of answers, likewise
+	writing bool          // guarded by mu: a goroutine is draining it
+	closed  bool          // guarded by mu
+	sent    chan struct{} // has an element after an answer was sent
 }
 
 // outgoing is a message; done is called once its bytes are no longer needed.
 type outgoing struct {
 	parts [][]byte
 	done  func() // may be nil
-	held  int64  // bytes taken from the outbox's memory
+	held  int64  // bytes taken from the outbox's memory; 0 for an answer, which has its own
 }
 
 // size returns the number of bytes in all parts.
@@ -52,14 +55,41 @@ func (o *outbox) put(m outgoing) (first bool, err error) {
 	switch {
 	case o.closed:
 		return false, errClosed
-	case len(o.queue) >= o.maxMessages, o.bytes > 0 && o.bytes+size > o.maxBytes:
+	case len(o.queue) >= o.maxMessages, m.held > 0 && o.bytes > 0 && o.bytes+size > o.maxBytes:
 		return false, jsonrpc.ErrSlow
 	}
 	o.queue = append(o.queue, m)
-	o.bytes += size
+	o.count(m, size)
 	first = !o.writing
 	o.writing = true
 	return first, nil
+}
+
+// count adds to the bytes that are not sent. o.mu must be held.
+func (o *outbox) count(m outgoing, bytes int) {
+	if m.held > 0 {
+		o.bytes += bytes
+	} else {
+		o.answers += bytes
+	}
+}
+
+// wait returns once fewer bytes of answers than maxBytes are unsent, or end is closed. One
+// goroutine may call it.
+func (o *outbox) wait(end <-chan struct{}) {
+	for {
+		o.mu.Lock()
+		full := o.answers >= o.maxBytes
+		o.mu.Unlock()
+		if !full {
+			return
+		}
+		select {
+		case <-o.sent:
+		case <-end:
+			return
+		}
+	}
 }
 
 // drain writes messages until the queue is empty. It must be called once for each put that
@@ -91,8 +121,12 @@ func (o *outbox) drain() {
 
 func (o *outbox) finish(m outgoing) {
 	o.mu.Lock()
-	o.bytes -= m.size()
+	o.count(m, -m.size())
 	o.mu.Unlock()
+	select {
+	case o.sent <- struct{}{}:
+	default:
+	}
 	if m.held > 0 {
 		o.memory.Give(o.holding, m.held)
 	}

@@ -105,6 +105,7 @@ func newSocket(h *Handler, r *http.Request, network string, route route, who hol
 		maxMessages: limits.InFlight + limits.Queue,
 		maxBytes:    limits.QueueBytes,
 		write:       s.write,
+		sent:        make(chan struct{}, 1),
 	}
 	s.touch()
 	return s
@@ -162,14 +163,15 @@ func isGone(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network)
 }
 
-// read reads one message after the other. While the maximum number of messages is in flight
-// it reads none, so that TCP makes the client wait.
+// read reads one message after the other. While the maximum number of messages is in flight, or
+// too many bytes of answers are unsent, it reads none, so that TCP makes the client wait.
 func (s *socket) read() error {
 	for {
-		_, message, err := s.conn.Reader(s.endless)
+		_, message, err := s.conn.Reader(s.endless) // answers pings until a message begins
 		if err != nil {
 			return err
 		}
+		s.out.wait(s.ctx.Done())
 		settings := s.handler.current.Load()
 		e := s.admit(settings)
 		if e == nil { // read on until the client's close frame

@@ -29,7 +29,7 @@ type SocketLimits struct {
 	InFlight   int           // unanswered messages of one connection; more stay unread
 	Streams    int           // subscriptions of one connection
 	Queue      int           // messages of streams queued on one connection
-	QueueBytes int           // bytes of answers and messages queued on one connection
+	QueueBytes int           // unsent bytes of one connection: of answers, above which nothing is read, and of messages of streams
 	Idle       time.Duration // without a message in either direction
 	Ping       time.Duration // without data from the client; then a ping is sent, and the connection closed if it stays unanswered that long
 }

@@ -121,7 +121,7 @@ type Sockets struct {
 	InFlight   int           `yaml:"in_flight"`   // messages of a connection that are not answered yet
 	Streams    int           `yaml:"streams"`     // subscriptions of a connection
 	Queue      int           `yaml:"queue"`       // of a connection, messages of its subscriptions
-	QueueBytes Bytes         `yaml:"queue_bytes"` // of a connection, answers included
+	QueueBytes Bytes         `yaml:"queue_bytes"` // of a connection: of answers, and of messages of subscriptions
 	Idle       time.Duration `yaml:"idle"`        // after which a connection is closed
 	Ping       time.Duration `yaml:"ping"`        // between signs of life
 }
