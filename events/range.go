@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
 	"ashlar/history/paging"
+	"ashlar/jsonrpc"
 )
 
 // BlockID is a block parameter, as one end of a range is.
@@ -39,7 +41,12 @@ func (q *request) resolve(ctx context.Context, view View, pending bool) (r pagin
 	if q.token != nil { // another server, which made it, may know of later blocks that are accepted on layer 1
 		from, to = from.beyondL1(), to.beyondL1()
 	}
-	if r.Begin.Block, err = from.Resolve(ctx, view); err != nil {
+	r.Begin.Block, err = from.Resolve(ctx, view)
+	var gone *jsonrpc.Error
+	if errors.As(err, &gone) && gone.Code == codeUnknownBlock && q.token != nil { // maybe since the first page, which does not matter to later ones
+		r.Begin.Block, err = first, nil
+	}
+	if err != nil {
 		return r, err
 	}
 	if r.To, err = to.Resolve(ctx, view); err != nil {
@@ -59,7 +66,9 @@ func (q *request) resolve(ctx context.Context, view View, pending bool) (r pagin
 	}
 	r.To = min(r.To, last)
 	if q.token != nil {
-		err = q.resume(ctx, view, &r)
+		if err = q.resume(ctx, view, &r); err != nil && gone != nil {
+			err = gone
+		}
 	}
 	return r, err
 }
