@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/chain"
 	"ashlar/starknet/query"
 	"ashlar/starknet/source/synthetic"
 )
@@ -132,6 +133,22 @@ func (n *network) listed(t *testing.T, filter string) (all []record) {
 			return all
 		}
 		asked = strings.TrimSuffix(filter, "}") + `,"continuation_token":"` + *p.Token + `"}`
+	}
+}
+
+// TestFits: a block fits unless another one with its number is here.
+func TestFits(t *testing.T) {
+	blocks := next(made(7, 5), 3)
+	n := newNetwork(t, blocks...)
+	c := query.NewChain(n.archive, noTip)
+	ref := blocks[1].Ref()
+	for block, fits := range map[chain.Ref]bool{
+		ref: true, {Number: ref.Number, Hash: blocks[0].Ref().Hash}: false,
+		{Number: blocks[0].Number - 1}: true, {Number: blocks[2].Number + 1}: true, // not here
+	} {
+		if err := c.Fits(t.Context(), block); (err == nil) != fits {
+			t.Errorf("block %v: %v", block, err)
+		}
 	}
 }
 

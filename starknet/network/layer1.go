@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/starknet"
 )
 
@@ -46,7 +47,7 @@ func (n *network) watchL1(ctx context.Context) {
 	tick := time.NewTicker(layer1Every)
 	defer tick.Stop()
 	for logged := false; ; {
-		number, err := n.layer1.L1Accepted(ctx)
+		number, err := n.layer1.L1Accepted(ctx, func(block chain.Ref) error { return n.chain.Fits(ctx, block) })
 		switch {
 		case err == nil:
 			n.chain.SetL1Accepted(number)

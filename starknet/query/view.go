@@ -5,13 +5,17 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
+	"ashlar/chain"
 	"ashlar/history/rows"
 	"ashlar/history/tip"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // Kinds of errors.
@@ -43,6 +47,19 @@ func (c *Chain) SetL1Accepted(number uint64) {
 			return
 		}
 	}
+}
+
+// Fits returns an error if another block with the same number is here.
+func (c *Chain) Fits(ctx context.Context, block chain.Ref) error {
+	view := c.View()
+	if view == nil || block.Number < view.Span().First || block.Number > view.Span().Last.Number {
+		return nil
+	}
+	header, err := view.Header(ctx, block.Number)
+	if err == nil && common.Hash(header.Hash) != block.Hash {
+		err = fmt.Errorf("block %d has another hash: %#x, expected %s", block.Number, block.Hash, header.Hash)
+	}
+	return err
 }
 
 // View returns a view of the current head, nil if there are no blocks.

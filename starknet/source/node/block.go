@@ -37,19 +37,7 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 	err = n.retry(ctx, func() error {
 		began := time.Now()
 		err := n.call(ctx, "starknet_blockHashAndNumber", nothing(), func(in *wire.Reader) error {
-			return in.Object(func(name string) (err error) {
-				switch name {
-				case "block_hash":
-					var hash starknet.Felt
-					hash, err = in.Felt()
-					head.Hash = common.Hash(hash)
-				case "block_number":
-					head.Number, err = in.Uint64()
-				default:
-					err = in.Skip()
-				}
-				return err
-			}, "block_hash", "block_number")
+			return in.Object(refMember(in, &head), "block_hash", "block_number")
 		})
 		took = time.Since(began)
 		return notFound(err, codeNoBlocks)
@@ -60,23 +48,39 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 	return head, err
 }
 
+// refMember returns a function that reads the members of a block that name it.
+func refMember(in *wire.Reader, to *chain.Ref) func(name string) error {
+	return func(name string) (err error) {
+		switch name {
+		case "block_hash":
+			var hash starknet.Felt
+			hash, err = in.Felt()
+			to.Hash = common.Hash(hash)
+		case "block_number":
+			to.Number, err = in.Uint64()
+		default:
+			err = in.Skip()
+		}
+		return err
+	}
+}
+
 // L1Accepted fetches the number of the latest block that is accepted on layer 1. It returns
 // ErrNotFound if the node knows of none, and asks once: nodes of versions before 0.9 do not
-// know the tag. The node may have another chain than when Follow began, or than expected.
-func (n *Node) L1Accepted(ctx context.Context) (number uint64, err error) {
+// know the tag. The node may have another chain than when Follow began, or than expected, so the
+// error is that of fits for the block, if it has one.
+func (n *Node) L1Accepted(ctx context.Context, fits func(chain.Ref) error) (number uint64, err error) {
 	if err := n.checkChain(ctx, n.chainIDOnce); err != nil {
 		return 0, err
 	}
+	var block chain.Ref
 	err = n.call(ctx, "starknet_getBlockWithTxHashes", []any{"l1_accepted"}, func(in *wire.Reader) error {
-		return in.Object(func(name string) (err error) {
-			if name == "block_number" {
-				number, err = in.Uint64()
-				return err
-			}
-			return in.Skip()
-		}, "block_number")
+		return in.Object(refMember(in, &block), "block_hash", "block_number")
 	})
-	return number, notFound(err, codeBlockNotFound)
+	if err == nil {
+		err = fits(block)
+	}
+	return block.Number, notFound(err, codeBlockNotFound)
 }
 
 // Block fetches a block with its receipts and events, and checks it.

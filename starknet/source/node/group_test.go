@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/starknet"
 	"ashlar/starknet/source/node/nodetest"
 
@@ -141,11 +142,11 @@ func TestGroupL1Accepted(t *testing.T) {
 	fakes[0].AcceptOnL1(9)
 	fakes[1].AcceptOnL1(4)
 	for quorum, want := range map[int]uint64{1: 9, 2: 4} {
-		if number, err := newGroup(t, quorum, fakes...).L1Accepted(t.Context()); err != nil || number != want {
+		if number, err := newGroup(t, quorum, fakes...).L1Accepted(t.Context(), fitsAll); err != nil || number != want {
 			t.Errorf("quorum %d: block %d, %v, want %d", quorum, number, err, want)
 		}
 	}
-	if _, err := newGroup(t, 3, fakes...).L1Accepted(t.Context()); !errors.Is(err, errNoQuorum) {
+	if _, err := newGroup(t, 3, fakes...).L1Accepted(t.Context(), fitsAll); !errors.Is(err, errNoQuorum) {
 		t.Errorf("one of three does not know: %v", err)
 	}
 }
@@ -160,14 +161,38 @@ func TestL1AcceptedOfAnotherChain(t *testing.T) {
 	fakes[0].ChainID = starknet.FeltOf(78)
 	options := optionsFor(fakes[0])
 	options.ChainID = fakes[1].ChainID
-	if number, err := newNode(t, options).L1Accepted(t.Context()); !errors.Is(err, ErrOtherChain) {
+	if number, err := newNode(t, options).L1Accepted(t.Context(), fitsAll); !errors.Is(err, ErrOtherChain) {
 		t.Errorf("block %d, %v, want the error %q", number, err, ErrOtherChain)
 	}
 	g, err := NewGroup([]string{fakes[0].URL, fakes[1].URL, fakes[2].URL}, 2, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if number, err := g.L1Accepted(t.Context()); err != nil || number != 7 {
+	if number, err := g.L1Accepted(t.Context(), fitsAll); err != nil || number != 7 {
+		t.Errorf("of a group: block %d, %v, want 7", number, err)
+	}
+}
+
+func fitsAll(chain.Ref) error { return nil }
+
+// A node whose block differs from the one here is not believed what is accepted on layer 1.
+func TestL1AcceptedOfAnotherBranch(t *testing.T) {
+	main := makeChain(nil, 0, 12, 1)
+	other := append(slices.Clone(main[:6]), makeChain(main[5], 6, 6, 2)...)
+	fits := func(block chain.Ref) error {
+		if block != main[block.Number].Ref() {
+			return errContradiction
+		}
+		return nil
+	}
+	fakes := []*nodetest.Node{nodetest.New(t, 10, other), nodetest.New(t, 10, main), nodetest.New(t, 10, main)}
+	for i, fake := range fakes {
+		fake.AcceptOnL1(uint64(9 - i))
+	}
+	if number, err := newNode(t, optionsFor(fakes[0])).L1Accepted(t.Context(), fits); !errors.Is(err, errContradiction) {
+		t.Errorf("block %d, %v, want the error %q", number, err, errContradiction)
+	}
+	if number, err := newGroup(t, 2, fakes...).L1Accepted(t.Context(), fits); err != nil || number != 7 {
 		t.Errorf("of a group: block %d, %v, want 7", number, err)
 	}
 }
