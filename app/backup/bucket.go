@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -90,6 +91,30 @@ func (b *bucket) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("remove %s in %s: %w", name, b.place, err)
 	}
 	return nil
+}
+
+// unfinishedFor is how old the uploads are that removeUnfinished ends.
+const unfinishedFor = 24 * time.Hour
+
+// removeUnfinished ends uploads of contents that began before a time and that a killed process left:
+// their parts are not listed as objects, and are paid for. Some servers and credentials do not
+// allow to list uploads.
+func (b *bucket) removeUnfinished(ctx context.Context, before time.Time) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the listing if it failed
+	for upload := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix+objectsFolder, true) {
+		err := upload.Err
+		if code := minio.ToErrorResponse(err).StatusCode; code == http.StatusForbidden || code == http.StatusNotImplemented {
+			return nil
+		}
+		if err == nil && upload.Initiated.Before(before) {
+			err = minio.Core{Client: b.client}.AbortMultipartUpload(ctx, b.name, upload.Key, upload.UploadID)
+		}
+		if err != nil {
+			return fmt.Errorf("remove unfinished uploads from %s: %w", b.place, err)
+		}
+	}
+	return ctx.Err()
 }
 
 // bucketObject names the object in errors of reading it.

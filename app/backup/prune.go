@@ -3,10 +3,11 @@ package backup
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Prune removes all backups but the newest, of which it keeps the given number, and the
-// contents that no remaining backup has. No other backup to the target may be under way.
+// contents that no remaining backup has, finished or not. No other backup to the target may be under way.
 func Prune(ctx context.Context, t Target, keep int) (removed int, err error) {
 	if keep < 1 {
 		return 0, errors.New("at least one backup must be kept")
@@ -44,6 +45,9 @@ func Prune(ctx context.Context, t Target, keep int) (removed int, err error) {
 		if err == nil {
 			err = t.Remove(ctx, name)
 		}
+	}
+	if b, ok := t.(*bucket); ok && err == nil {
+		err = b.removeUnfinished(ctx, time.Now().Add(-unfinishedFor))
 	}
 	return removed, err
 }
