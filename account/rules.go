@@ -172,9 +172,12 @@ const (
 	maxRuleBytes = 16 << 10 // of all rules of a key, as they are stored
 )
 
-// checkTyped is check for new rules, including the lengths.
+// checkTyped is check for new rules, including the lengths and whether browsers send the origins.
 func (r *Rules) checkTyped() error {
 	err := r.checkLengths()
+	if err == nil {
+		err = r.checkOrigins()
+	}
 	if err == nil {
 		err = r.check()
 	}
@@ -182,6 +185,14 @@ func (r *Rules) checkTyped() error {
 		return &Invalid{FieldRules, err.Error()}
 	}
 	return nil
+}
+
+func (r *Rules) checkOrigins() error {
+	var problems []error
+	for _, origin := range r.Origins {
+		problems = append(problems, CheckOrigin(origin))
+	}
+	return errors.Join(problems...)
 }
 
 func (r *Rules) checkLengths() error {

@@ -73,6 +73,7 @@ func TestKeyFormsComeBack(t *testing.T) {
 		{"methods", "eth call!", `id="methods-error"`},
 		{"contracts", "0x12", `id="contracts-error">Invalid contract address &#34;0x12&#34;`},
 		{"origins", "example.org", `id="origins-error"`},
+		{"origins", "https://app.example.org/", "(want https://app.example.org)"},
 		{"addresses", "300.1.1.1", `id="addresses-error">Invalid address &#34;300.1.1.1&#34;`},
 		{"per-second", "-1", `id="per-second-error">Expected a whole number from 1 to 4,294,967,295, or leave this empty.`},
 		{"per-day", "1e9", `id="per-day-error"`},

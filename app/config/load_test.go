@@ -79,6 +79,7 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"no address", "listen: foo\n", []string{"ashlar.yaml:1: listen", `invalid address "foo"`}},
 		{"no port", "listen: 127.0.0.1:99999\n", []string{"ashlar.yaml:1: listen", "invalid address"}},
 		{"operator's address", "data: x\noperator: foo\n", []string{"ashlar.yaml:2: operator", `invalid address "foo"`}},
+		{"origin with a slash", "origins: [https://app.example.org/]\n", []string{"ashlar.yaml:1: origins", "want https://app.example.org)"}},
 		{"origin without a scheme", "origins: [\"app.example.org\"]\n", []string{"ashlar.yaml:1: origins", `invalid origin "app.example.org"`, "https://app.example.org"}},
 		{"impossible port", "networks:\n  a: {source: 'http://h:99999'}\n", []string{"ashlar.yaml:2: networks.a.source", "port 99999", "65535"}},
 		{"wildcard by ACME", "tls:\n  acme:\n    domains: [\"*.a.org\"]\n", []string{"ashlar.yaml:3: tls.acme.domains", `"*.a.org"`, "each name by itself"}},

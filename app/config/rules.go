@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/account"
 	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/gateway"
@@ -143,11 +144,10 @@ func CheckAddress(address string) error {
 
 // checkOrigin checks an origin, which is compared with what browsers send.
 func checkOrigin(origin string) error {
-	u, err := url.Parse(origin)
-	if origin == gateway.AnyOrigin || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == origin {
+	if origin == gateway.AnyOrigin {
 		return nil
 	}
-	return fmt.Errorf("invalid origin %q (want one such as https://app.example.org, or *)", origin)
+	return account.CheckOrigin(origin)
 }
 
 // checkEndpoint checks the URL of an OTLP collector; empty means none.

@@ -44,7 +44,7 @@ func rulesFields(networks []site.Network, present *account.Rules) []*site.Field 
 		served,
 		text(FieldMethods, "Methods", "One per line; eth_* allows all names that start with eth_."),
 		text(FieldContracts, "Contracts", "One address per line. Only these contracts can be called and read."),
-		text(FieldOrigins, "Web pages", "Allowed origins, such as https://app.example.org. Clients other than browsers are not affected."),
+		text(FieldOrigins, "Web pages", "Allowed origins, one per line, such as https://app.example.org. Clients other than browsers are not affected."),
 		text(FieldAddresses, "Client addresses", "One per line: 192.0.2.7, or a network such as 192.0.2.0/24."),
 		{Name: FieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true, Hint: "Two seconds’ worth can accumulate. The service’s own limit applies too."},
 		{Name: FieldPerDay, Label: "Credits a day", Kind: "number", Optional: true, Unmarked: true, Hint: "Days start at 00:00 UTC."},
