@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -71,7 +72,7 @@ func New(config *Config, all []Page, others map[string]http.Handler) (*Site, err
 	s.secure.Cookie.Secure = true
 	mux := http.NewServeMux()
 	files.register(mux)
-	for _, p := range all {
+	for _, p := range slices.Concat(all, formsOnly(all)) {
 		for _, pattern := range p.patterns {
 			mux.Handle(pattern, s.page(p))
 		}
