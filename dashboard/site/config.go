@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -177,12 +176,12 @@ func (n *Network) State() (text, mood string) {
 	case n.Problem != "":
 		return "not following", "bad"
 	case n.Follows && n.Behind > 0:
-		text = Count(n.Behind) + " blocks behind"
+		text = Amount(n.Behind, "block") + " behind"
 		if n.Rate > 0 {
-			text += fmt.Sprintf(", %.0f blocks/s", n.Rate)
+			text += ", " + Credits(n.Rate) + " blocks/s"
 		}
 		if n.Remaining > 0 {
-			text += ", " + n.Remaining.String() + " remaining"
+			text += ", " + Duration(n.Remaining) + " remaining"
 		}
 		return text, "warn"
 	case n.Follows:

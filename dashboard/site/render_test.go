@@ -1,0 +1,34 @@
+package site
+
+import (
+	"testing"
+	"time"
+)
+
+// Waiting times have one or two units that people use for them.
+func TestDurations(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		40 * time.Microsecond:            "40 µs",
+		2300 * time.Microsecond:          "2.3 ms",
+		90 * time.Second:                 "90.0 s",
+		10 * time.Minute:                 "10 min",
+		5*time.Hour + 20*time.Minute:     "5 h 20 min",
+		99*time.Hour + 59*time.Second:    "4 days",
+		time.Hour - 500*time.Millisecond: "59 min",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%s is shown as %q, expected %q", d, got, want)
+		}
+	}
+}
+
+func TestStateOfLateNetwork(t *testing.T) {
+	n := Network{Follows: true, Behind: 1234567, Rate: 1234, Remaining: 99*time.Hour + 7*time.Second}
+	if text, mood := n.State(); text != "1,234,567 blocks behind, 1,234 blocks/s, 4 days remaining" || mood != "warn" {
+		t.Errorf("%q, %q", text, mood)
+	}
+	n = Network{Follows: true, Behind: 1}
+	if text, _ := n.State(); text != "1 block behind" {
+		t.Errorf("one block: %q", text)
+	}
+}
