@@ -27,12 +27,20 @@ for (const block of document.querySelectorAll(".copy")) {
 const settled = document.querySelector("[data-settled-at]");
 if (settled) history.replaceState(null, "", settled.dataset.settledAt);
 
-// Choices that only change what is shown need no button to be pressed.
+// Choices that only change what is shown need no button to be pressed. With the keyboard they do: each arrow
+// key changes the choice, and another page would take the focus away from it.
 for (const form of document.querySelectorAll("form[data-instant]")) {
+  const buttons = form.querySelectorAll("button");
+  let typed = false;
+  form.addEventListener("keydown", () => { typed = true; });
+  form.addEventListener("pointerdown", () => { typed = false; });
   for (const choice of form.querySelectorAll("select")) {
-    choice.addEventListener("change", () => form.requestSubmit());
+    choice.addEventListener("change", () => {
+      if (typed) for (const button of buttons) button.hidden = false;
+      else form.requestSubmit();
+    });
   }
-  for (const button of form.querySelectorAll("button")) button.hidden = true;
+  for (const button of buttons) button.hidden = true;
 }
 
 // Ctrl-Enter sends the console's request.
