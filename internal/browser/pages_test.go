@@ -200,6 +200,9 @@ func busyNetworks() (all []site.Network) {
 			},
 		})
 	}
+	late := &all[1]
+	late.Name, late.Follows, late.Behind, late.Rate, late.Remaining = strings.Repeat("n", 64), true, 123_456_789, 1234, 99*time.Hour
+	late.Head = 123_456_789_012
 	return all
 }
 

@@ -1,0 +1,30 @@
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// sideways returns the tables of a page that have to be scrolled to see all columns.
+const sideways = `[...document.querySelectorAll(".card.flush")].filter((one) => one.scrollWidth > one.clientWidth)
+  .map((one) => one.querySelector("caption").textContent + " is " + one.scrollWidth + " wide in " + one.clientWidth)`
+
+// On tablets and in windows beside others, all columns of the tables can be seen.
+func TestColumnsOnMediumScreens(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	url, key := serveBusy(t, 80*24*time.Hour)
+	b := openTab(t, url, true)
+	b.signIn("busy@example.org", "a stone on a stone")
+	for _, width := range []int64{1440, 1100, 900, 800, 700, 375} {
+		b.do(chromedp.EmulateViewport(width, 900))
+		for _, path := range []string{"/", "/keys", "/usage", "/service", "/people", "/audit", "/docs", "/keys/" + key.String() + "/failures"} {
+			b.open(path)
+			if found := run(b, chromedp.Evaluate[[]string](sideways)); len(found) > 0 {
+				t.Errorf("%s on a screen of %d: %q", path, width, found)
+			}
+		}
+	}
+}
