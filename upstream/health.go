@@ -65,16 +65,28 @@ func (p *Pool) watch(ctx context.Context, n *node) {
 	}
 }
 
-// poll asks a node about its head, and now and then about its identity.
+// questions are what a poll asks besides the head.
+type questions struct {
+	identity bool // which chain the node is on, and whether it takes block hashes for states
+	final    bool // which blocks are safe and final
+}
+
+// questionsOf returns the questions of a poll. The first one, also after a failure, is number 0
+// and asks everything.
+func questionsOf(poll int) questions {
+	return questions{identity: poll%identifyEvery == 0, final: poll%finalEvery == 0}
+}
+
+// poll asks a node about its head and, now and then, further questions.
 func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, min(p.config.Time, pollTime), errSlow)
 	defer cancel()
-	began := time.Now()
-	if wait, ok := n.take(began, n.pollUnits(poll)); !ok {
+	began, asked := time.Now(), questionsOf(poll)
+	if wait, ok := n.take(began, n.pollUnits(asked)); !ok {
 		n.pollSpent(began.Add(wait))
 		return nil // the remaining credits are for clients
 	}
-	err := n.poll(ctx, poll)
+	err := n.poll(ctx, asked)
 	if err != nil {
 		n.pollFailed(err, began)
 		return err
@@ -137,20 +149,21 @@ func (p *Pool) allFailedBefore(n *node) bool {
 }
 
 // pollUnits returns the units of the calls that poll makes.
-func (n *node) pollUnits(poll int) int {
+func (n *node) pollUnits(asked questions) int {
 	block := n.unitsOf("eth_getBlockByNumber")
 	units := block
-	if poll%finalEvery == 0 {
+	if asked.final {
 		units += 2 * block
 	}
-	if poll%identifyEvery == 0 {
+	if asked.identity {
 		units += n.unitsOf("eth_chainId") + n.unitsOf("eth_getBalance")
 	}
 	return units
 }
 
-func (n *node) poll(ctx context.Context, poll int) error {
-	if poll%identifyEvery == 0 {
+// poll asks for the head, and what else is asked.
+func (n *node) poll(ctx context.Context, asked questions) error {
+	if asked.identity {
 		if err := n.identify(ctx); err != nil {
 			return err
 		}
@@ -162,7 +175,7 @@ func (n *node) poll(ctx context.Context, poll int) error {
 	n.mu.Lock()
 	head.Safe, head.Finalized = n.head.Safe, n.head.Finalized
 	n.mu.Unlock()
-	if poll%finalEvery == 0 {
+	if asked.final {
 		// A chain without finality has no such blocks, and nodes say that in many ways.
 		if safe, err := n.block(ctx, "safe"); err == nil {
 			head.Safe = safe.Ref
@@ -174,7 +187,7 @@ func (n *node) poll(ctx context.Context, poll int) error {
 	n.mu.Lock()
 	n.head = head
 	n.mu.Unlock()
-	if poll%identifyEvery == 0 {
+	if asked.identity {
 		n.probeHashes(ctx, head)
 	}
 	return nil
