@@ -184,7 +184,7 @@ func (r *race) finish(ctx context.Context) (Answer, error) {
 				if !retryable(r.call, a.err) {
 					return Answer{Result: a.result, Node: a.node.name}, a.err
 				}
-				r.worst = moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+				r.worst = r.call.moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.err))
 				r.start(ctx)
 			case <-ctx.Done():
 				return Answer{}, ctx.Err()
@@ -220,19 +220,22 @@ func retryable(c *Call, err error) bool {
 	return why != answered && (!c.Once || why != failed)
 }
 
-// moreTelling returns the error that says more about a call.
-func moreTelling(a, b error) error {
-	if a == nil || says(b) > says(a) {
+// moreTelling returns the error that says more about the call; of equals, the first.
+func (c *Call) moreTelling(a, b error) error {
+	if a == nil || c.says(b) > c.says(a) {
 		return b
 	}
 	return a
 }
 
-// says returns how much an error of an attempt says about the call: most if the node sent it, less
-// if its answer cannot be used, such as null, and nothing if there was no answer.
-func says(err error) int {
+// says returns how much an error of an attempt says about the call: most if the node refused the
+// call, less if it failed at it, less still if its answer cannot be used, such as null, and nothing
+// if there was no answer.
+func (c *Call) says(err error) int {
 	var node *NodeError
-	switch {
+	switch why, _ := c.faultOf(err); {
+	case errors.As(err, &node) && why == answered:
+		return 3
 	case errors.As(err, &node):
 		return 2
 	case errors.Is(err, errUnfit):
@@ -301,24 +304,19 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			attempts <- attempt{n, result, err}
 		})
 	}
-	var refused, worst error // deliberately, and otherwise
+	var worst error // of the failed attempts, the one that says most
 	for range chosen {
 		select {
 		case a := <-attempts:
 			if a.err == nil {
 				return Answer{Result: a.result, Node: a.node.name}, nil
 			}
-			err := fmt.Errorf("%s: %w", a.node.name, a.err)
-			if why, _ := c.faultOf(a.err); why == answered {
-				refused = moreTelling(refused, err)
-			} else {
-				worst = moreTelling(worst, err)
-			}
+			worst = c.moreTelling(worst, fmt.Errorf("%s: %w", a.node.name, a.err))
 		case <-ctx.Done():
 			return Answer{}, ctx.Err()
 		}
 	}
-	return Answer{}, unanswered(&c, cmp.Or(refused, worst))
+	return Answer{}, unanswered(&c, worst)
 }
 
 // AskEach asks all nodes that can be asked, once, and returns their answers in the order of
