@@ -1,6 +1,10 @@
 package dashboard
 
 import (
+	"maps"
+	"net/http"
+	"slices"
+
 	"ashlar/dashboard/activity"
 	"ashlar/dashboard/api"
 	"ashlar/dashboard/console"
@@ -12,9 +16,6 @@ import (
 	"ashlar/dashboard/signin"
 	"ashlar/dashboard/site"
 	"ashlar/dashboard/teams"
-	"maps"
-	"net/http"
-	"slices"
 )
 
 // New returns the handler of all pages, or an error that names a missing field of config.

@@ -1,12 +1,13 @@
 package activity
 
 import (
-	"ashlar/account/usage"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"ashlar/account/usage"
 )
 
 // If there are many networks or methods, the largest have a series each and the others

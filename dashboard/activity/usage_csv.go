@@ -1,12 +1,13 @@
 package activity
 
 import (
-	"ashlar/dashboard/site"
 	"encoding/csv"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"ashlar/dashboard/site"
 )
 
 // download serves the usage page's numbers as CSV, one row per day, hour or minute, and key,

@@ -1,10 +1,11 @@
 package console
 
 import (
-	"ashlar/dashboard/keys"
-	"ashlar/dashboard/site"
 	"bytes"
 	"encoding/json"
+
+	"ashlar/dashboard/keys"
+	"ashlar/dashboard/site"
 )
 
 // callSnippets returns programs that send a request with a key of the visitor; its text is a

@@ -1,9 +1,10 @@
 package console
 
 import (
+	"testing"
+
 	"ashlar/dashboard/site"
 	"ashlar/jsonrpc/schema"
-	"testing"
 )
 
 // A typed value is encoded as JSON of the type in its schema.

@@ -1,11 +1,12 @@
 package console
 
 import (
-	"ashlar/dashboard/site"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
+
+	"ashlar/dashboard/site"
 )
 
 const (

@@ -1,8 +1,9 @@
 package console
 
 import (
-	"ashlar/dashboard/site"
 	"slices"
+
+	"ashlar/dashboard/site"
 )
 
 // livePage is the data of the template console-live.

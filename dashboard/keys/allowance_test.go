@@ -1,9 +1,10 @@
 package keys
 
 import (
-	"ashlar/account"
 	"testing"
 	"time"
+
+	"ashlar/account"
 )
 
 func TestGauges(t *testing.T) {

@@ -3,14 +3,14 @@ package archive
 import (
 	"context"
 	"fmt"
-	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/crypto"
 	"math/rand/v2"
 	"testing"
 
 	"ashlar/kv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // This file shares the random chains with the tests of packages that use this one.

@@ -1,8 +1,9 @@
 package rowcache
 
 import (
-	"ashlar/kv"
 	"context"
+
+	"ashlar/kv"
 )
 
 // keptBytes is the size of the rows of a range that are kept together.

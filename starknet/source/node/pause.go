@@ -1,10 +1,11 @@
 package node
 
 import (
-	"ashlar/retry"
 	"context"
 	"errors"
 	"time"
+
+	"ashlar/retry"
 
 	"github.com/cenkalti/backoff/v5"
 )
