@@ -159,30 +159,32 @@ func (f *Follower) approach(ctx context.Context) error {
 // that have it.
 func (f *Follower) move(ctx context.Context, elected chain.Ref, heads []upstream.Head) error {
 	present := f.View()
-	target, ok := f.choose(present, elected, heads)
-	if !ok && present == nil {
-		return nil
+	if !f.follows(present, elected, heads) {
+		return f.stay(ctx, present, heads)
 	}
-	blocks := []*forwarded.Block(nil)
-	if present != nil {
-		blocks = present.Blocks()
-	}
-	if ok {
-		var err error
-		if blocks, err = f.lead(ctx, present, target); err != nil {
-			return err
-		}
+	blocks, err := f.lead(ctx, present, elected)
+	if err != nil {
+		return err
 	}
 	safe, finalized := f.final(present, heads, blocks)
-	if !ok && len(blocks) < ancestors && blocks[0].Number > 0 {
+	f.show(forwarded.NewView(blocks, safe, finalized))
+	return nil
+}
+
+// stay keeps the head of the view. It moves what is safe and finalized, and adds ancestors as long
+// as the view has few blocks.
+func (f *Follower) stay(ctx context.Context, present *forwarded.View, heads []upstream.Head) error {
+	blocks := present.Blocks()
+	safe, finalized := f.final(present, heads, blocks)
+	if len(blocks) < ancestors && blocks[0].Number > 0 {
 		var err error
 		if blocks, err = f.extend(ctx, blocks); err != nil {
 			return err
 		}
-	} else if !ok {
-		s, _ := present.Safe()
-		final, _ := present.Finalized()
-		if s == safe && final == finalized {
+	} else {
+		safeBefore, _ := present.Safe()
+		finalizedBefore, _ := present.Finalized()
+		if safeBefore == safe && finalizedBefore == finalized {
 			return nil
 		}
 	}
@@ -221,36 +223,36 @@ func (f *Follower) show(view *forwarded.View) {
 	f.changed = make(chan struct{})
 }
 
-// choose returns the head to move to, and false if the present one stays. target is the block
-// that was elected, and heads are those of the nodes that have it.
-func (f *Follower) choose(present *forwarded.View, target chain.Ref, heads []upstream.Head) (_ chain.Ref, ok bool) {
+// follows reports whether the view is to be moved to an elected head. heads are those of the nodes
+// that have it.
+func (f *Follower) follows(present *forwarded.View, elected chain.Ref, heads []upstream.Head) bool {
 	if present == nil {
-		return target, true
+		return true
 	}
 	head := present.Head()
-	if target.Number > head.Number {
+	if elected.Number > head.Number {
 		f.lost = time.Time{}
-		return target, true
+		return true
 	}
 	for _, h := range heads {
 		if h.Number > head.Number || h.Hash == head.Hash {
 			f.lost = time.Time{}
-			return target, false
+			return false
 		}
 	}
-	if target.Number == head.Number {
-		return target, true
+	if elected.Number == head.Number {
+		return true
 	}
 	now := time.Now()
 	if f.lost.IsZero() {
 		f.lost = now
 	}
 	if now.Sub(f.lost) < f.config.Patience {
-		return target, false
+		return false
 	}
-	f.config.Log.Warn("no upstream has the head any more: following a lower one", "head", head.Number, "to", target.Number)
+	f.config.Log.Warn("no upstream has the head any more: following a lower one", "head", head.Number, "to", elected.Number)
 	f.lost = time.Time{}
-	return target, true
+	return true
 }
 
 // final returns the numbers of the safe and the finalized block of a chain that ends with some
