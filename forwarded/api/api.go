@@ -2,12 +2,12 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ashlar/feed"
@@ -74,17 +74,18 @@ func translate(err error) error {
 	var node *upstream.NodeError
 	var tooMany *query.TooManyLogs
 	var aside *upstream.AsideError
+	unresolved := unresolvedBlock(err)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooMany):
 		return tooManyLogs(tooMany)
-	case errors.Is(err, query.ErrUnknownBlock), errors.Is(err, query.ErrNoSafe), errors.Is(err, query.ErrNoFinalized):
-		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kindOf(err).Error()}
+	case unresolved != nil:
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: unresolved.Error()}
 	case errors.Is(err, upstream.ErrPruned):
 		return errPruned
 	case errors.Is(err, upstream.ErrUnsupported):
-		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
+		return errUnsupported
 	case errors.Is(err, check.ErrUncheckable):
 		return errUncheckable
 	case errors.As(err, &aside):
@@ -97,7 +98,10 @@ func translate(err error) error {
 	return err
 }
 
-var errPruned = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
+var (
+	errPruned      = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
+	errUnsupported = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
+)
 
 // errUnavailable has no details: they name nodes, which are the operator's.
 var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstream node can answer now: try again later"}
@@ -105,14 +109,14 @@ var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstr
 // errUncheckable is about blocks with uncles, the only ones that package check refuses.
 var errUncheckable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the block has uncles, so it cannot be checked by its header"}
 
-// kindOf returns the error of package query that an error wraps.
-func kindOf(err error) error {
+// unresolvedBlock returns why a parameter names no block, if an error wraps that, else nil.
+func unresolvedBlock(err error) error {
 	for _, kind := range []error{query.ErrUnknownBlock, query.ErrNoSafe, query.ErrNoFinalized} {
 		if errors.Is(err, kind) {
 			return kind
 		}
 	}
-	return err
+	return nil
 }
 
 // translateNode converts a node's error to the form of the specification.
@@ -123,7 +127,7 @@ func translateNode(e *upstream.NodeError) *jsonrpc.Error {
 	out := &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: e.Message[:min(len(e.Message), maxMessage)]}
 	switch upstream.Meaning(e) {
 	case upstream.MeansUnsupported:
-		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
+		return errUnsupported
 	case upstream.MeansPruned:
 		if !upstream.LacksBlock(e) {
 			return errPruned
@@ -149,10 +153,8 @@ func appendQuantity(out []byte, n uint64) []byte {
 
 // credits returns the price of a passed method.
 func credits(method string) jsonrpc.Cost {
-	prices := map[string]int{"debug": 500, "trace": 500}
-	group := method[:max(0, slices.Index([]byte(method), '_'))]
-	if price := prices[group]; price > 0 {
-		return jsonrpc.Heavy(price)
+	if strings.HasPrefix(method, "debug_") || strings.HasPrefix(method, "trace_") {
+		return jsonrpc.Heavy(500)
 	}
-	return jsonrpc.Light(cmp.Or(prices[group], jsonrpc.UsualCredits))
+	return jsonrpc.Light(jsonrpc.UsualCredits)
 }

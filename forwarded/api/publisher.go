@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -38,7 +37,7 @@ type publisher struct {
 	subs      map[*feed.Subscriber]*subscriber // guarded by mu
 	filters   int                              // guarded by mu: polled filters, including any that expired since the last sweep
 
-	// Only publish uses the fields below.
+	// Only the publishing goroutine uses the fields below.
 	logs  map[common.Hash][]query.Log // of the newest published blocks, for their removal
 	stuck time.Time                   // since when the head's move cannot be published; zero if it can
 }
@@ -171,30 +170,8 @@ func (p *publisher) publish(ctx context.Context) (done bool) {
 	return true
 }
 
-// fetchLogs fetches the logs of blocks before any of them is published.
-func (p *publisher) fetchLogs(ctx context.Context, view *forwarded.View, added []*forwarded.Block) error {
-	if !p.wantsLogs() {
-		return nil
-	}
-	for _, b := range added {
-		logs, known := p.logs[b.Hash]
-		if known {
-			continue
-		}
-		err := p.chain.Logs(ctx, view, &query.Filter{Hash: &b.Hash}, maxLogs*100, func(log *query.Log) error {
-			logs = append(logs, *log)
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("the logs of block %s: %w", b.Ref, err)
-		}
-		p.logs[b.Hash] = logs
-	}
-	return nil
-}
-
 // postpone ends a round that has published nothing, and reports whether it is to be tried
-// again. Who subscribes meanwhile begins in the round that publishes the move.
+// again. A client that subscribes meanwhile begins in the round that publishes the move.
 func (p *publisher) postpone(why error, to *forwarded.View) bool {
 	if p.stuck.IsZero() {
 		p.stuck = time.Now()
@@ -261,61 +238,6 @@ func (p *publisher) publishUpdate(ctx context.Context, view *forwarded.View, u *
 // updateBytes is the memory of an update without its logs.
 const updateBytes = 256
 
-func (p *publisher) wantsLogs() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.subs {
-		if s.watched != nil {
-			return true
-		}
-	}
-	return p.filters > 0
-}
-
-// addLogs adds the logs of its block to an update. The logs of a dropped block are those that
-// were published, because nodes may not have the block any more; the newest comes first.
-func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update) error {
-	logs, known := p.logs[u.block.Hash]
-	if !known {
-		hash := u.block.Hash
-		err := p.chain.Logs(ctx, view, &query.Filter{Hash: &hash}, maxLogs*100, func(log *query.Log) error {
-			logs = append(logs, *log)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	u.logs = logs
-	if !u.dropped {
-		p.logs[u.block.Hash] = logs
-	} else {
-		delete(p.logs, u.block.Hash)
-		u.logs = make([]query.Log, len(logs))
-		for i, log := range logs {
-			var err error
-			if log.JSON, err = removed(log.JSON); err != nil {
-				return err
-			}
-			u.logs[len(logs)-1-i] = log
-		}
-	}
-	for i := range u.logs {
-		u.bytes += len(u.logs[i].JSON) + updateBytes
-	}
-	return nil
-}
-
-// removed returns the JSON of a log whose block has left the chain.
-func removed(log json.RawMessage) (json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(log, &members); err != nil {
-		return nil, err
-	}
-	members["removed"] = json.RawMessage("true")
-	return json.Marshal(members)
-}
-
 // encodeHead returns what subscribers to newHeads get: the members of the block's header.
 func encodeHead(b *forwarded.Block) ([]byte, error) {
 	var members map[string]json.RawMessage
@@ -378,4 +300,15 @@ func (p *publisher) subscribe(ctx context.Context, watched *watchedLogs) (id str
 		p.held.Give(caller, bytes)
 	}
 	return id, err
+}
+
+// watch wakes the publisher after a client has begun to watch logs.
+func (p *publisher) watch(watched *watchedLogs) {
+	if watched == nil {
+		return
+	}
+	select {
+	case p.joined <- struct{}{}:
+	default:
+	}
 }

@@ -135,7 +135,8 @@ func (a *API) feeMethods() []jsonrpc.Method {
 	}
 }
 
-// maxFeeBlocks is the most blocks of one eth_feeHistory at usual nodes.
+// maxFeeBlocks is how many blocks a node answers eth_feeHistory for at most: geth's
+// ethconfig.FullNodeGPO.MaxHeaderHistory.
 const maxFeeBlocks = 1024
 
 // feeHistory answers eth_feeHistory.
