@@ -124,12 +124,8 @@ type network struct {
 // Serve implements [family.Network].
 func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, error) {
 	n.log = slog.With("network", s.Name)
-	chainID := n.stored
-	if chainID == 0 {
-		chainID = n.entries.ChainID
-	}
 	var err error
-	n.pool, err = upstream.New(upstream.Config{Nodes: n.entries.Upstream, ChainID: chainID, Poll: n.entries.Poll, Log: n.log})
+	n.pool, err = upstream.New(upstream.Config{Nodes: n.entries.Upstream, ChainID: cmp.Or(n.stored, n.entries.ChainID), Poll: n.entries.Poll, Log: n.log})
 	if err != nil {
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
