@@ -131,14 +131,12 @@ func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, 
 	}
 	n.follow = retry.New("follow the upstream nodes", n.log)
 	follow := ingest.Config{Pool: n.pool, Quorum: n.entries.Quorum, Task: n.follow, Log: n.log}
-	if n.entries.Checked == checkHeaders {
+	checked := n.entries.Checked == checkHeaders
+	if checked {
 		follow.Check = query.CheckHead
 	}
 	n.follower = ingest.New(follow)
-	n.chain = query.NewChain(n.pool, n.follower, n.archive)
-	if n.entries.Checked == checkHeaders {
-		n.chain.Checked()
-	}
+	n.chain = query.NewChain(n.pool, n.follower, n.archive, checked)
 	n.live = api.New(n.chain, api.Config{
 		ClientVersion: s.Version.Client, ChainID: n.pool.ChainID, Allowed: n.entries.Methods, Filters: s.Filters, LogTime: n.logTime,
 	})

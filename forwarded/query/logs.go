@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -95,18 +96,11 @@ func (s *span) worked(blocks uint64) {
 // Logs calls found with the logs that a filter selects, in their order, of which there are
 // at most limit. The range is asked for in parts that the nodes allow.
 func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit int, found func(*Log) error) error {
-	if c.checked {
+	switch {
+	case f.Hash != nil:
+		return c.logsOfBlock(ctx, view, f, limit, found)
+	case c.checked:
 		return c.checkedLogs(ctx, view, f, limit, found)
-	}
-	if f.Hash != nil {
-		logs, err := c.logsOf(ctx, view, f, 0, 0)
-		if err != nil {
-			return err
-		}
-		if len(logs) > limit {
-			return &TooManyLogs{Limit: limit}
-		}
-		return each(logs, found)
 	}
 	count, most := 0, uint64(maxSpan)
 	for from := f.From; from <= f.To; {
@@ -128,7 +122,8 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 		c.span.worked(to - from + 1)
 		most = min(maxSpan, 2*most)
 		if count += len(logs); count > limit {
-			return tooMany(f, logs, limit-(count-len(logs)), limit)
+			first := logs[len(logs)-(count-limit)] // that does not fit
+			return tooManyAt(f, first.Block, limit)
 		}
 		if err := each(logs, found); err != nil {
 			return err
@@ -151,13 +146,25 @@ func (c *Chain) shorten(refusal *upstream.NodeError, from, to uint64) uint64 {
 	return said
 }
 
-// tooMany returns the error for a filter whose logs exceed the limit with those of a part, of
-// which room more would fit. It suggests the whole blocks that fit.
-func tooMany(f *Filter, logs []Log, room, limit int) error {
-	return tooManyAt(f, logs[room].Block, limit)
+// logsOfBlock is Logs of the block with the hash of a filter.
+func (c *Chain) logsOfBlock(ctx context.Context, view *forwarded.View, f *Filter, limit int, found func(*Log) error) (err error) {
+	var logs []Log
+	if c.checked {
+		logs, err = c.checkedLogsOf(ctx, view, f)
+	} else {
+		logs, err = c.logsOf(ctx, view, f, 0, 0)
+	}
+	if err != nil {
+		return err
+	}
+	if len(logs) > limit {
+		return &TooManyLogs{Limit: limit}
+	}
+	return each(logs, found)
 }
 
-// tooManyAt returns the error for a filter for which a block has more logs than fit.
+// tooManyAt returns the error for a filter for which a block has more logs than fit. It suggests
+// the blocks before.
 func tooManyAt(f *Filter, first uint64, limit int) error {
 	if first == f.From {
 		return &TooManyLogs{Limit: limit}
@@ -321,24 +328,15 @@ func decodeTopics(raw []byte) ([]common.Hash, error) {
 
 // Match reports whether the filter selects a log by its address and topics.
 func (f *Filter) Match(log *Log) bool {
-	if len(f.Addresses) > 0 && !contains(f.Addresses, log.Address) {
+	if len(f.Addresses) > 0 && !slices.Contains(f.Addresses, log.Address) {
 		return false
 	}
 	for i, allowed := range f.Topics {
-		if len(allowed) > 0 && (i >= len(log.Topics) || !contains(allowed, log.Topics[i])) || i >= len(log.Topics) {
+		if i >= len(log.Topics) || len(allowed) > 0 && !slices.Contains(allowed, log.Topics[i]) {
 			return false
 		}
 	}
 	return true
-}
-
-func contains[T comparable](all []T, one T) bool {
-	for _, other := range all {
-		if other == one {
-			return true
-		}
-	}
-	return false
 }
 
 var (

@@ -65,9 +65,10 @@ type Chain struct {
 	links    links
 }
 
-// NewChain returns a chain.
-func NewChain(pool *upstream.Pool, follower *ingest.Follower, a *archive.Archive) *Chain {
-	return &Chain{pool: pool, follower: follower, archive: a, recent: lru.NewSizeConstrainedCache[string, []byte](recentBytes)}
+// NewChain returns a chain. If checked is set, what nodes say about blocks, transactions, receipts
+// and logs is checked.
+func NewChain(pool *upstream.Pool, follower *ingest.Follower, a *archive.Archive, checked bool) *Chain {
+	return &Chain{pool: pool, follower: follower, archive: a, checked: checked, recent: lru.NewSizeConstrainedCache[string, []byte](recentBytes)}
 }
 
 // View returns the present view. Before the first head it waits.
@@ -332,7 +333,7 @@ func BlockCheck(b Block) func(json.RawMessage) error {
 		case err != nil:
 			return upstream.Unfit(err.Error())
 		case got == nil:
-			return fmt.Errorf("%w: null for a block that exists", upstream.ErrPruned)
+			return ExistsCheck(result)
 		case got.Number != b.Number:
 			return fmt.Errorf("%w: asked for block %d, it sent block %d", upstream.ErrLie, b.Number, got.Number)
 		case b.Hash != (common.Hash{}) && got.Hash != b.Hash:
