@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,10 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-const (
-	voteTime   = 15 * time.Second // for a node to say which block it has
-	memberRest = 5                // polls in which a node that failed is not asked
-)
+// memberRest is for how many polls a node that failed is not asked.
+const memberRest = 5
 
 // Group follows several nodes of one chain. A head is followed only if a quorum of the nodes
 // has the block, and every block is proven to be an ancestor of such a head before it is
@@ -40,9 +37,12 @@ type Group struct {
 type member struct {
 	*Node
 	checked bool      // it is on the expected chain
-	asked   time.Time // not asked before
+	resting time.Time // until then it is not asked
 	differs string    // guarded by Group.mu: what it has where the others agree
 }
+
+// rest leaves a node alone for a while, because it failed or did not answer in time.
+func (g *Group) rest(m *member) { m.resting = time.Now().Add(memberRest * g.options.Poll) }
 
 // errNoQuorum means that no block has the votes of a quorum of the nodes.
 var errNoQuorum = errors.New("the nodes do not agree")
@@ -132,139 +132,6 @@ func (g *Group) approach(ctx context.Context, first uint64, to Chain) (moved boo
 	return true, g.retreat(ctx, target.Number, to)
 }
 
-// head returns the highest block that a quorum of nodes with these heads has, and these
-// nodes. Chains are compared at the number of each head that a quorum has reached.
-func (g *Group) head(ctx context.Context, heads map[*member]chain.Ref) (chain.Ref, []*member, error) {
-	var numbers []uint64
-	for _, ref := range heads {
-		numbers = append(numbers, ref.Number)
-	}
-	if len(numbers) < g.quorum {
-		return chain.Ref{}, nil, fmt.Errorf("%w: %d of %d answer, %d must agree", errNoQuorum, len(numbers), len(g.members), g.quorum)
-	}
-	var why error
-	for _, number := range chain.Heights(numbers, g.quorum) {
-		hash, agreed, err := g.at(ctx, number)
-		if err == nil {
-			return chain.Ref{Number: number, Hash: hash}, agreed, nil
-		}
-		if why == nil {
-			why = err
-		}
-	}
-	return chain.Ref{}, nil, why
-}
-
-// at returns the block that a quorum of the nodes has at a number, and these nodes. The
-// error is errNoQuorum if there is none.
-func (g *Group) at(ctx context.Context, number uint64) (hash common.Hash, agreed []*member, err error) {
-	votes := g.ask(ctx, func(ctx context.Context, m *member) (chain.Ref, error) {
-		hash, err := m.hash(ctx, number)
-		if errors.Is(err, ErrNotFound) {
-			return chain.Ref{}, nil // it is behind, which is no fault
-		}
-		return chain.Ref{Number: number, Hash: hash}, err
-	})
-	var hashes []common.Hash
-	for _, vote := range votes {
-		hashes = append(hashes, vote.Hash)
-	}
-	hash, ok := chain.Elected(hashes, g.quorum)
-	if !ok {
-		return common.Hash{}, nil, fmt.Errorf("%w: %d must have the same block, but block %d is %s", errNoQuorum, g.quorum, number, describe(g.members, votes))
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, m := range g.members {
-		switch vote := votes[m].Hash; {
-		case vote == hash:
-			m.differs = ""
-			agreed = append(agreed, m)
-		case vote != common.Hash{}:
-			if m.differs == "" {
-				m.options.Logger.Warn("the node differs from the others", "number", number, "hash", vote, "agreed", hash)
-			}
-			m.differs = fmt.Sprintf("its block %d is %s, the others have %s", number, vote.TerminalString(), hash.TerminalString())
-		}
-	}
-	return hash, agreed, nil
-}
-
-// describe says which block each node has.
-func describe(members []*member, votes map[*member]chain.Ref) string {
-	var each []string
-	for _, m := range members {
-		if vote := votes[m]; vote.Hash != (common.Hash{}) {
-			each = append(each, fmt.Sprintf("%s at %s", vote.Hash.TerminalString(), m.Status().Name))
-		}
-	}
-	if len(each) == 0 {
-		return "at none of them"
-	}
-	return strings.Join(each, ", ")
-}
-
-// ask asks all nodes the same. A node that fails is not asked for a while. Once a quorum has
-// answered, the others are waited for no longer than the time between two polls.
-func (g *Group) ask(ctx context.Context, question func(context.Context, *member) (chain.Ref, error)) map[*member]chain.Ref {
-	ctx, cancel := context.WithTimeout(ctx, voteTime)
-	defer cancel()
-	type answer struct {
-		*member
-		ref chain.Ref
-		err error
-	}
-	answers, asked := make(chan answer, len(g.members)), 0
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	defer cancel()
-	for _, m := range g.members {
-		if time.Now().Before(m.asked) {
-			continue
-		}
-		asked++
-		asking.Go(func() {
-			if !m.checked {
-				if err := m.checkChainID(ctx); err != nil {
-					answers <- answer{m, chain.Ref{}, err}
-					return
-				}
-				m.checked = true
-			}
-			ref, err := question(ctx, m)
-			answers <- answer{m, ref, err}
-		})
-	}
-	votes := make(map[*member]chain.Ref)
-	missing := make(map[*member]bool)
-	for _, m := range g.members {
-		missing[m] = true
-	}
-	var late <-chan time.Time
-	for range asked {
-		select {
-		case a := <-answers:
-			missing[a.member] = false
-			if a.err == nil {
-				votes[a.member] = a.ref
-			} else if !errors.Is(a.err, ErrNotFound) {
-				a.asked = time.Now().Add(memberRest * g.options.Poll)
-			}
-		case <-late:
-			for m, is := range missing {
-				if is {
-					m.asked = time.Now().Add(memberRest * g.options.Poll)
-				}
-			}
-			return votes
-		}
-		if len(votes) >= g.quorum && late == nil {
-			late = time.After(g.options.Poll)
-		}
-	}
-	return votes
-}
-
 // bring appends the blocks from a number to target, which these nodes have. They are proven
 // to be its ancestors first. It tries one node after the other.
 func (g *Group) bring(ctx context.Context, agreed []*member, from uint64, target chain.Ref, to Chain, head *chain.Ref) error {
@@ -277,7 +144,7 @@ func (g *Group) bring(ctx context.Context, agreed []*member, from uint64, target
 			}
 			m.record.failed(err, errors.Is(err, errContradiction))
 			m.options.Logger.Warn("a node that agrees does not send its blocks", "from", from, "to", target.Number, "error", err)
-			m.asked = time.Now().Add(memberRest * g.options.Poll)
+			g.rest(m)
 			err = fmt.Errorf("%w: %w", errNoQuorum, err)
 			continue
 		}
