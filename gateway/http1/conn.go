@@ -101,13 +101,9 @@ var errIdle = errors.New("closed while idle")
 // next reads and parses the head of the next request. It does not consume it, so that a
 // request that is not plain can be handed over from its start.
 func (c *conn) next() (text string, plain bool, err error) {
-	wait := c.server.HeadTime
+	wait, ignored := c.server.HeadTime, 0
 	if c.served {
-		wait = c.server.IdleTime(c.net)
-	}
-	ignored := 0
-	if c.served {
-		ignored = maxLineEnds
+		wait, ignored = c.server.IdleTime(c.net), maxLineEnds
 	}
 	for {
 		ignored = c.skipLineEnds(ignored)
