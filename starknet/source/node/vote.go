@@ -98,7 +98,7 @@ func (g *Group) ask(ctx context.Context, question func(context.Context, *member)
 		ref chain.Ref
 		err error
 	}
-	answers, asked := make(chan answer, len(g.members)), 0
+	answers, missing := make(chan answer, len(g.members)), make(map[*member]bool)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
@@ -106,7 +106,7 @@ func (g *Group) ask(ctx context.Context, question func(context.Context, *member)
 		if time.Now().Before(m.resting) {
 			continue
 		}
-		asked++
+		missing[m] = true
 		asking.Go(func() {
 			if !m.checked {
 				if err := m.checkChainID(ctx); err != nil {
@@ -120,12 +120,8 @@ func (g *Group) ask(ctx context.Context, question func(context.Context, *member)
 		})
 	}
 	votes := make(map[*member]chain.Ref)
-	missing := make(map[*member]bool)
-	for _, m := range g.members {
-		missing[m] = true
-	}
 	var late <-chan time.Time
-	for range asked {
+	for len(missing) > 0 {
 		select {
 		case a := <-answers:
 			delete(missing, a.member)
