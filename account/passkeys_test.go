@@ -330,9 +330,7 @@ func TestPasskeysAreShared(t *testing.T) {
 	if err := arrive(); err != nil {
 		t.Errorf("at another reader: %v", err)
 	}
-	if err := f.accounts.refresh(ctx); err != nil {
-		t.Fatal(err)
-	}
+	refresh(t, f.accounts)
 	if _, err := f.accounts.RemovePasskey(ctx, a.ID, d.ID, Reproof{Password: factorPassword, Proof: Proof{Code: recovery[0]}}); err != nil {
 		t.Fatal(err)
 	}
@@ -352,9 +350,7 @@ func TestRemovalOfPasskeyHolds(t *testing.T) {
 	for i := range 8 { // because the order of the two revisions is random
 		f.pass(time.Hour)
 		lost, _, _ := f.newPasskey(a.ID, fmt.Sprint("Lost ", i))
-		if err := other.refresh(ctx); err != nil {
-			t.Fatal(err)
-		}
+		refresh(t, other)
 		if _, err := f.accounts.RemovePasskey(ctx, a.ID, lost.ID, Reproof{Password: factorPassword, Proof: Proof{Code: recovery[i]}}); err != nil {
 			t.Fatal(err)
 		}
@@ -362,9 +358,7 @@ func TestRemovalOfPasskeyHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, process := range []*Accounts{f.accounts, other} {
-			if err := process.refresh(ctx); err != nil {
-				t.Fatal(err)
-			}
+			refresh(t, process)
 			if _, _, err := process.SignInWithPasskey(ctx, f.answer(lost), netip.Addr{}); !errors.Is(err, ErrPasskey) {
 				t.Errorf("a passkey that was removed: %v", err)
 			}

@@ -70,7 +70,7 @@ func (r *Keyring) Refresh(ctx context.Context) error {
 	if err != nil || bytes.Equal(now, r.seen) {
 		return err
 	}
-	if err := r.accounts.refresh(ctx); err != nil {
+	if err := r.accounts.refresh(ctx, now); err != nil {
 		return err
 	}
 	r.write.Lock()
@@ -84,17 +84,27 @@ func (r *Keyring) Refresh(ctx context.Context) error {
 	return nil
 }
 
-func (a *Accounts) refresh(ctx context.Context) error {
+// refresh reads what other processes have changed up to a value of the pointer.
+func (a *Accounts) refresh(ctx context.Context, changes []byte) error {
 	a.write.Lock()
 	defer a.write.Unlock()
-	return a.catchUp(ctx)
+	return a.catchUpTo(ctx, changes)
 }
 
 // catchUp reads what other processes have changed. The write lock is held.
 func (a *Accounts) catchUp(ctx context.Context) error {
-	now, err := a.rows.changes(ctx)
-	if err != nil || bytes.Equal(now, a.seen) {
+	changes, err := a.rows.changes(ctx)
+	if err != nil {
 		return err
+	}
+	return a.catchUpTo(ctx, changes)
+}
+
+// catchUpTo reads what other processes have changed up to a value of the pointer, which was read
+// before. The write lock is held.
+func (a *Accounts) catchUpTo(ctx context.Context, changes []byte) error {
+	if bytes.Equal(changes, a.seen) {
+		return nil
 	}
 	if err := a.readPeople(ctx); err != nil {
 		return err
@@ -105,7 +115,7 @@ func (a *Accounts) catchUp(ctx context.Context) error {
 	if err := a.readMailTokens(ctx); err != nil {
 		return err
 	}
-	a.seen = now
+	a.seen = changes
 	return nil
 }
 
