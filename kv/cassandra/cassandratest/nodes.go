@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -61,65 +59,6 @@ type node struct {
 	command    *exec.Cmd
 	management string        // port of nodetool
 	ended      chan struct{} // closed when the process has ended
-}
-
-// Main runs the tests of a package whose TestMain calls it, with clusters that start when the
-// first test asks for them, and stop after the last. It returns the exit code.
-func Main(m *testing.M, clusters ...*Lazy) int {
-	defer func() {
-		for _, cluster := range clusters {
-			if err := cluster.stop(); err != nil {
-				log.Print(err)
-			}
-		}
-	}()
-	return m.Run()
-}
-
-// Lazy is a cluster that starts when it is first needed.
-type Lazy struct {
-	One bool // it has one node, that of [StartOne]
-	// Brief means that no node is killed and started again, so that a change of the schema
-	// need not be on disk at once: each takes a third less processor time then.
-	Brief bool
-
-	mu      sync.Mutex
-	started *Cluster // guarded by mu
-	err     error    // guarded by mu
-	tried   bool     // guarded by mu
-}
-
-// Get returns the cluster. A test is skipped without jars, or fails if every test is
-// required.
-func (l *Lazy) Get(t testing.TB) *Cluster {
-	t.Helper()
-	if running := hosts(); running != nil {
-		return &Cluster{Hosts: running}
-	}
-	jars := Jars(t)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.tried {
-		l.tried = true
-		if l.One {
-			l.started, l.err = StartOne(jars)
-		} else {
-			l.started, l.err = start(jars, Count, 0, l.Brief)
-		}
-	}
-	if l.err != nil {
-		t.Fatal(l.err)
-	}
-	return l.started
-}
-
-func (l *Lazy) stop() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.started == nil {
-		return nil
-	}
-	return l.started.Stop()
 }
 
 // startTimeout is for all nodes to answer. It is long because tests share processors.
