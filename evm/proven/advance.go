@@ -10,7 +10,6 @@ import (
 	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/evm/archive"
-	"ashlar/evm/source/node"
 	"ashlar/history/tip"
 
 	"golang.org/x/sync/errgroup"
@@ -131,8 +130,8 @@ func (h *Head) descend(ctx context.Context, head chain.Ref, stop uint64) ([]chai
 		}
 		first := last.Number - min(last.Number-(stop+1), rungBlocks-1)
 		// A node with another hash there may be on another branch.
-		headers, err := h.remote.linkedHeaders(ctx, first, last, func(what, format string, args ...any) error {
-			return fmt.Errorf("%w: %w", ErrNotFound, lie(what, format, args...).(*node.InvalidError).Err)
+		headers, err := h.remote.linkedHeaders(ctx, first, last, func(_, format string, args ...any) error {
+			return fmt.Errorf("%w: %w", ErrNotFound, fmt.Errorf(format, args...))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("find the ancestors of head %s: %w", head, err)
