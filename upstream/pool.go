@@ -53,7 +53,7 @@ type Call struct {
 type Answer struct {
 	Result json.RawMessage
 	Node   string // its name
-	Err    error  // of [Pool.AskAll]
+	Err    error  // of [Pool.AskAll] and [Pool.AskEach]
 }
 
 // Config configures a pool. Zero values mean the defaults.
