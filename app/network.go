@@ -71,9 +71,9 @@ func checkFamily(r kv.Reader, wanted family.Family) error {
 	return nil
 }
 
-// OpenServed opens a network to serve it. The network need not exist if the configuration
+// openServed opens a network to serve it. The network need not exist if the configuration
 // says with which block it begins.
-func OpenServed(ctx context.Context, data store.Stores, name string, c config.Network, o kv.Options) (*Network, error) {
+func openServed(ctx context.Context, data store.Stores, name string, c config.Network, o kv.Options) (*Network, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, err
 	}

@@ -153,7 +153,7 @@ func (s *Service) open(ctx context.Context) error {
 func (s *Service) openNetwork(ctx context.Context, c *config.Config, name string, of int) (n *Network, err error) {
 	defer func() { s.leftOut.opened(name, err) }()
 	n, err = s.awaitLease(ctx, name, func() (*Network, error) {
-		return OpenServed(ctx, s.stores, name, c.Networks[name], kv.Options{CacheBytes: int64(s.config.Cache) / int64(of), ReadOnly: s.config.Role == config.Reader})
+		return openServed(ctx, s.stores, name, c.Networks[name], kv.Options{CacheBytes: int64(s.config.Cache) / int64(of), ReadOnly: s.config.Role == config.Reader})
 	})
 	if err != nil {
 		return nil, err

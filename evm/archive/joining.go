@@ -24,8 +24,8 @@ type Joining struct {
 // joiningHead is the length of the pointer without its State.
 const joiningHead = 8 + 1
 
-// ReadJoining returns what is being joined, or false.
-func ReadJoining(ctx context.Context, store kv.Reader) (j Joining, under bool, err error) {
+// readJoining returns what is being joined, or false.
+func readJoining(ctx context.Context, store kv.Reader) (j Joining, under bool, err error) {
 	value, err := store.Pointer(ctx, pointerJoin)
 	switch {
 	case errors.Is(err, kv.ErrNotFound) || err == nil && len(value) == 0:
@@ -53,7 +53,7 @@ func SetJoining(batch kv.Batch, j *Joining) {
 
 // checkJoined returns rows.ErrJoining if a join is not complete.
 func checkJoined(ctx context.Context, store kv.Reader) error {
-	j, under, err := ReadJoining(ctx, store)
+	j, under, err := readJoining(ctx, store)
 	if err != nil || !under {
 		return err
 	}
@@ -79,7 +79,7 @@ func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under 
 	if err := rows.CheckFormat(ctx, store, formats()...); err != nil {
 		return r, j, false, err
 	}
-	if j, under, err = ReadJoining(ctx, store); err != nil {
+	if j, under, err = readJoining(ctx, store); err != nil {
 		return r, j, false, err
 	}
 	if !under || j.Above {

@@ -26,7 +26,7 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 	if to < extent.State {
 		return rewind.Done{}, &Pruned{Number: to, State: true, First: extent.State}
 	}
-	joining, under, err := ReadJoining(ctx, store)
+	joining, under, err := readJoining(ctx, store)
 	if err != nil {
 		return rewind.Done{}, err
 	}

@@ -48,15 +48,15 @@ func ReadChecksums(folder string) (*Checksums, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := ParseChecksums(data)
+	list, err := parseChecksums(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return list, nil
 }
 
-// ParseChecksums reads a list. Its errors name the line.
-func ParseChecksums(data []byte) (*Checksums, error) {
+// parseChecksums reads a list. Its errors name the line.
+func parseChecksums(data []byte) (*Checksums, error) {
 	list := &Checksums{named: make(map[string]Checksum), bare: make(map[Checksum]bool)}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	for number := 1; lines.Scan(); number++ {

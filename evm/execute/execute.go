@@ -286,14 +286,10 @@ func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *typ
 	}, nil
 }
 
-// RootsInline says whether blocks under these rules have their state root
-// computed while they execute. Before Byzantium every receipt holds a state
-// root, and before Cancun an account's whole storage can be wiped, which needs
-// its trie.
-func RootsInline(rules params.Rules) bool { return !rules.IsCancun }
-
-// RootInline is [RootsInline] for a block.
-func (e *Executor) RootInline(header *types.Header) bool { return RootsInline(e.rules(header)) }
+// RootInline reports whether a block has its state root computed while it executes. Before
+// Byzantium every receipt holds a state root, and before Cancun an account's whole storage can be
+// wiped, which needs its trie.
+func (e *Executor) RootInline(header *types.Header) bool { return !e.rules(header).IsCancun }
 
 // knowsRules returns ErrUnknownFork for a block of a fork that this version does not
 // know. Under the rules of an earlier fork the block would seem to break one.

@@ -46,7 +46,7 @@ func New(chain *query.Chain, config Config) *API {
 // Methods describes all methods.
 func (a *API) Methods() (*jsonrpc.Methods, error) {
 	p := a.parameters()
-	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.feedMethods(p))
+	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.feedMethods())
 	all = append(all, a.allowedMethods(all)...)
 	if a.chain != nil && a.chain.IsChecked() {
 		a.check(all)

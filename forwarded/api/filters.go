@@ -28,7 +28,7 @@ type polledFilter struct {
 }
 
 // feedMethods describes the methods by which clients subscribe, and install and poll filters.
-func (a *API) feedMethods(p parameters) []jsonrpc.Method {
+func (a *API) feedMethods() []jsonrpc.Method {
 	id := schema.Text("Identifier", "The identifier of a subscription or a filter.", ".*")
 	from := func(method string) jsonrpc.Param {
 		return jsonrpc.Param{Name: "Identifier", Summary: "The identifier that " + method + " returned.", Schema: id, Required: true, From: method}

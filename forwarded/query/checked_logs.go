@@ -135,7 +135,7 @@ func (c *Chain) selectLogs(ctx context.Context, view *forwarded.View, f *Filter,
 			if err != nil {
 				return nil, err
 			}
-			one, err := DecodeLog(text)
+			one, err := decodeLog(text)
 			if err != nil {
 				return nil, err
 			}

@@ -235,7 +235,7 @@ func (f *Filter) decode(result json.RawMessage, view *forwarded.View, from, to u
 	}
 	var logs []Log
 	for i := 0; elements.Next(); i++ {
-		log, err := DecodeLog(elements.Value())
+		log, err := decodeLog(elements.Value())
 		if err != nil {
 			return nil, upstream.Unfit(err.Error())
 		}
@@ -255,8 +255,8 @@ func (f *Filter) decode(result json.RawMessage, view *forwarded.View, from, to u
 	return logs, nil
 }
 
-// DecodeLog decodes a log, which is valid JSON.
-func DecodeLog(raw json.RawMessage) (log Log, err error) {
+// decodeLog decodes a log, which is valid JSON.
+func decodeLog(raw json.RawMessage) (log Log, err error) {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
 		return log, errors.New("decode a log: expected an object")

@@ -121,7 +121,7 @@ func (s *Store) LastCommittee() uint64 {
 // Update verifies an update, by a clock that shows a slot, and takes over what is new. It
 // changes nothing if it returns an error.
 func (s *Store) Update(chain *Chain, u *Update, now uint64) error {
-	if err := s.checkOrder(chain, u, now); err != nil {
+	if err := s.checkOrder(u, now); err != nil {
 		return err
 	}
 	if err := chain.checkHeader(&u.Attested); err != nil {
@@ -140,7 +140,7 @@ func (s *Store) Update(chain *Chain, u *Update, now uint64) error {
 }
 
 // checkOrder checks the slots of an update, and that it is of use.
-func (s *Store) checkOrder(chain *Chain, u *Update, now uint64) error {
+func (s *Store) checkOrder(u *Update, now uint64) error {
 	attested, finalized := u.Attested.Beacon.Slot, u.Finalized.Beacon.Slot
 	if u.SignatureSlot <= attested || attested < finalized {
 		return fmt.Errorf("%w: signed in slot %d, attested slot %d, finalized slot %d (want them to descend)", ErrFalse, u.SignatureSlot, attested, finalized)
