@@ -40,17 +40,9 @@ func (s *Service) newDashboard() (http.Handler, error) {
 func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
 	all, c := make([]site.Network, 0, len(s.Networks())), s.current.Load()
 	for n := range s.asked() {
-		status, err := n.Status(ctx)
-		if err != nil {
-			return nil, err
-		}
 		presented := n.family.Presentation()
 		shown := site.Network{
-			Name: n.Name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
-			Hosts: c.HostsOf(n.Name), Methods: describedMethods(c, n),
-			First: status.First, FirstState: status.FirstState, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
-			Settled: status.Settled, Disk: status.DiskBytes,
-			History: presented.History, HeadResult: presented.HeadResult(status.Head),
+			Name: n.Name, Family: n.family.Name(), Hosts: c.HostsOf(n.Name), Methods: describedMethods(c, n), Alert: s.alert(),
 			Snippets: func(url, password string) []site.Snippet {
 				return shownSnippets(presented.Snippets(url, password))
 			},
@@ -58,29 +50,46 @@ func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
 				return shownSnippets(presented.Programs(url, password, method, params))
 			},
 		}
-		if status.FirstState > 0 {
-			shown.History = fmt.Sprintf(", with the state and the proofs from block %d on", status.FirstState)
+		status, err := n.Status(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			shown.Unreadable = NewUnreadable(n.Name, err).Why
+		default:
+			n.show(&shown, &status, c.Networks[n.Name].Behind)
 		}
-		if fork := status.UnknownFork; fork != nil {
-			shown.Warning = fork.Warning(time.Now())
-		}
-		if source := status.Source; source != nil {
-			shown.Follows, shown.Behind, shown.Problem = true, source.Behind, source.Problem
-		}
-		shown.Upstreams, shown.Consensus, shown.Store = shownUpstreams(status.Source), shownConsensus(&status), n.shownStore()
-		if status.Consensus != nil {
-			shown.Follows, shown.Behind = true, status.Behind()
-		}
-		if err := notReady(&status, c.Networks[n.Name].Behind, time.Now()); err != nil {
-			shown.Problem = err.Error()
-		}
-		if status.CatchUp != nil {
-			shown.Rate, shown.Remaining = status.CatchUp.Rate, time.Duration(status.CatchUp.Remaining)*time.Second
-		}
-		shown.Alert = s.alert()
 		all = append(all, shown)
 	}
 	return all, nil
+}
+
+// show adds what the status of the network says. behind is the bound of the configuration.
+func (n *Network) show(shown *site.Network, status *family.Status, behind time.Duration) {
+	presented := n.family.Presentation()
+	shown.Chain = cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10))
+	shown.First, shown.FirstState, shown.Settled, shown.Disk = status.First, status.FirstState, status.Settled, status.DiskBytes
+	shown.Head, shown.HeadHash, shown.HeadTime = status.Head, status.HeadHash, time.Unix(int64(status.HeadTime), 0)
+	shown.History, shown.HeadResult = presented.History, presented.HeadResult(status.Head)
+	if status.FirstState > 0 {
+		shown.History = fmt.Sprintf(", with the state and the proofs from block %d on", status.FirstState)
+	}
+	if fork := status.UnknownFork; fork != nil {
+		shown.Warning = fork.Warning(time.Now())
+	}
+	if source := status.Source; source != nil {
+		shown.Follows, shown.Behind, shown.Problem = true, source.Behind, source.Problem
+	}
+	shown.Upstreams, shown.Consensus, shown.Store = shownUpstreams(status.Source), shownConsensus(status), n.shownStore()
+	if status.Consensus != nil {
+		shown.Follows, shown.Behind = true, status.Behind()
+	}
+	if err := notReady(status, behind, time.Now()); err != nil {
+		shown.Problem = err.Error()
+	}
+	if status.CatchUp != nil {
+		shown.Rate, shown.Remaining = status.CatchUp.Rate, time.Duration(status.CatchUp.Remaining)*time.Second
+	}
 }
 
 // alert says what is wrong with the server whatever its networks are, "" if nothing is.

@@ -101,6 +101,48 @@ func TestDashboardIsWired(t *testing.T) {
 	}
 }
 
+// TestPagesOfTheRest: a network whose status cannot be read is shown with the reason, to operators,
+// and every page shows the others.
+func TestPagesOfTheRest(t *testing.T) {
+	s, _ := served(t, nil)
+	defer addUnreadable(s)()
+	shown, err := s.shownNetworks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(shown) != 2 || shown[0].Unreadable != "" || shown[0].Chain == "" || shown[1].Unreadable != "no node answers" {
+		t.Fatalf("%+v", shown)
+	}
+	if state, mood := shown[1].State(); state != "cannot be read" || mood != "bad" {
+		t.Errorf("its state is %s, %s", state, mood)
+	}
+	token, _, err := s.accounts.Create(t.Context(), account.NewAccount{Email: "a@example.org", Role: account.RoleOperator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, base := &http.Client{Jar: jar}, "http://"+s.server.Addr().String()
+	if _, err := browser.PostForm(base+"/reset", url.Values{"token": {token}, "password": {"a stone on a stone"}}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/networks": "The state of this network cannot be read: no node answers", "/": "Overview", "/keys/new": "broken", "/console": "broken", "/docs": "broken",
+	} {
+		response, err := browser.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d, %v, expected %q in\n%s", path, response.StatusCode, err, want, text)
+		}
+	}
+}
+
 // Scripts reach the API for keys through the gateway, which takes other JSON for JSON-RPC.
 func TestAPIIsWired(t *testing.T) {
 	s, _ := served(t, nil)

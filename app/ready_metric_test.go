@@ -17,6 +17,17 @@ func (unreadable) Status(context.Context) (family.Status, error) {
 	return family.Status{}, errors.New("no node answers")
 }
 
+// addUnreadable gives a service that runs a network "broken" whose status cannot be read, until the
+// function that it returns is called.
+func addUnreadable(s *Service) (remove func()) {
+	<-s.begun // it would run the network too
+	sound := s.Networks()
+	s.setNetworks(append(slices.Clone(sound), &Network{
+		Name: "broken", Network: unreadable{}, family: sound[0].family, methods: sound[0].methods,
+	}))
+	return func() { s.setNetworks(sound) }
+}
+
 // TestReadyMetric: while /readyz says 503, a network has the metric ashlar_ready with 0, which the
 // alert AshlarNotReady looks at.
 func TestReadyMetric(t *testing.T) {
@@ -36,8 +47,6 @@ func TestReadyMetric(t *testing.T) {
 	s.people.unread.Store(&why)
 	check("changes of keys are not read", 503, `ashlar_ready{network="demo"} 0`)
 	s.people.unread.Store(nil)
-	sound := s.Networks()
-	s.setNetworks(append(slices.Clone(sound), &Network{Name: "broken", Network: unreadable{}}))
+	defer addUnreadable(s)()
 	check("a network cannot be read", 503, `ashlar_ready{network="broken"} 0`)
-	s.setNetworks(sound)
 }

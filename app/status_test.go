@@ -13,9 +13,7 @@ import (
 // TestStatusOfTheRest: the status of a server names what cannot be read, and why, beside the rest.
 func TestStatusOfTheRest(t *testing.T) {
 	s, _ := served(t, nil)
-	sound := s.Networks()
-	s.setNetworks(append(slices.Clone(sound), &Network{Name: "broken", Network: unreadable{}}))
-	defer s.setNetworks(sound)
+	defer addUnreadable(s)()
 	shown, err := s.status(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -26,14 +26,15 @@ type statusPage struct {
 
 // networkStatus is the public status of a network.
 type networkStatus struct {
-	Name     string
-	State    string
-	Mood     string // CSS class of the badge
-	Head     uint64
-	HeadTime time.Time
-	Today    tally // since 00:00 UTC
-	Share    string
-	Strip    []dayStatus // oldest first
+	Name       string
+	Unreadable bool // its state; Head and HeadTime are not known
+	State      string
+	Mood       string // CSS class of the badge
+	Head       uint64
+	HeadTime   time.Time
+	Today      tally // since 00:00 UTC
+	Share      string
+	Strip      []dayStatus // oldest first
 }
 
 // dayStatus is the share of calls of a day that were answered with an error.
@@ -89,7 +90,7 @@ func (c *statusCache) current(ctx context.Context, config *site.Config) (*status
 
 // statusOfNetwork describes a network, given usage by day from first on.
 func statusOfNetwork(n *site.Network, lines []usage.Line, first time.Time) networkStatus {
-	s := networkStatus{Name: n.Name, Head: n.Head, HeadTime: n.HeadTime}
+	s := networkStatus{Name: n.Name, Unreadable: n.Unreadable != "", Head: n.Head, HeadTime: n.HeadTime}
 	s.State, s.Mood = n.State()
 	days := make([]tally, statusDays)
 	var all tally

@@ -68,8 +68,8 @@ func show(v *site.Visit) error {
 		} else {
 			card.Lines, card.Cache, card.Events = upstreamLines(n.Upstreams), cacheShare(n.Store), eventsOf(v, n.Name)
 		}
-		if n.Problem != "" && v.Who.Role != account.RoleOperator {
-			card.Problem = "operators can see the reason" // it may contain addresses of nodes
+		if v.Who.Role != account.RoleOperator {
+			card.Problem, card.Unreadable = forOperators(n.Problem), forOperators(n.Unreadable)
 		}
 		p.Networks = append(p.Networks, card)
 	}
@@ -77,6 +77,14 @@ func show(v *site.Visit) error {
 		p.Events = eventsOf(v, "")
 	}
 	return v.Show(200, "networks", "Networks", p)
+}
+
+// forOperators replaces a reason, which may contain addresses of nodes.
+func forOperators(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return "operators can see the reason"
 }
 
 func upstreamLines(all []site.Upstream) (lines []upstreamLine) {

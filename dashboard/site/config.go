@@ -25,6 +25,10 @@ type Network struct {
 	Hosts   []string // host names that serve only this network, without its name in the path
 	Methods []Method // sorted by name
 
+	// Unreadable is why the network's status cannot be read; empty if it can. What follows is
+	// zero then, but for Alert, Snippets and Programs.
+	Unreadable string
+
 	First uint64 // the first stored block
 	// FirstState is the first block with state, where that is not First.
 	FirstState uint64
@@ -173,6 +177,8 @@ func (n *Network) Method(name string) *Method {
 // State describes how up to date a network is.
 func (n *Network) State() (text, mood string) {
 	switch {
+	case n.Unreadable != "":
+		return "cannot be read", "bad"
 	case n.Problem != "":
 		return "not following", "bad"
 	case n.Follows && n.Behind > 0:
