@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -44,16 +45,11 @@ func (p *pipes) DialContext(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// A ping is answered while a long answer is sent to a client on a slow line.
-func TestPingWhileALongAnswerIsWritten(t *testing.T) {
-	synctest.Test(t, testPingWhileALongAnswerIsWritten)
-}
-
-func testPingWhileALongAnswerIsWritten(t *testing.T) {
-	const size = 4 * mebibyte
-	n := network("alpha")
-	large(&n, size)
-	handler, err := gateway.New(gateway.Config{Networks: []gateway.Network{n}, Keys: oneKey{}, Log: slog.New(slog.DiscardHandler)})
+// dialPipe opens a WebSocket over a pipe, within a bubble of synctest. What is written waits
+// until the other end reads it, and time passes only while everything waits. end ends both.
+func dialPipe(t *testing.T, config gateway.Config) (c *socket, end func()) {
+	config.Keys, config.Log = oneKey{}, slog.New(slog.DiscardHandler)
+	handler, err := gateway.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,12 +67,31 @@ func testPingWhileALongAnswerIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.SetReadLimit(-1)
-	c := &socket{t, conn}
+	return &socket{t, conn}, func() {
+		_ = conn.CloseNow()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A ping is answered while a long answer is sent to a client on a slow line.
+func TestPingWhileALongAnswerIsWritten(t *testing.T) {
+	synctest.Test(t, testPingWhileALongAnswerIsWritten)
+}
+
+func testPingWhileALongAnswerIsWritten(t *testing.T) {
+	const size = 4 * mebibyte
+	n := network("alpha")
+	large(&n, size)
+	c, end := dialPipe(t, gateway.Config{Networks: []gateway.Network{n}})
+	defer end()
 	c.send(call("test_huge"))
 	synctest.Wait() // until the answer waits to be read
 	ponged := make(chan error, 1)
-	go func() { ponged <- conn.Ping(ctx) }()
-	_, answer, err := conn.Reader(ctx)
+	go func() { ponged <- c.conn.Ping(t.Context()) }()
+	_, answer, err := c.conn.Reader(t.Context())
 	length, buf := 0, make([]byte, 64<<10)
 	for err == nil { // 64 KiB a second
 		var n int
@@ -95,9 +110,35 @@ func testPingWhileALongAnswerIsWritten(t *testing.T) {
 	if err != nil {
 		t.Errorf("pong: %v", err)
 	}
-	_ = conn.CloseNow()
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
+}
+
+// A client that takes longer over a message than a ping may stay unanswered is not gone: the
+// ping waits behind the message.
+func TestPingWaitsForAMessageThatIsWritten(t *testing.T) {
+	synctest.Test(t, testPingWaitsForAMessageThatIsWritten)
+}
+
+func testPingWaitsForAMessageThatIsWritten(t *testing.T) {
+	long := bytes.Repeat([]byte("0"), mebibyte)
+	sent := false
+	c, end := dialPipe(t, gateway.Config{
+		Networks: []gateway.Network{stepping(func(_ context.Context, _ string, out []byte) ([]byte, error) {
+			if sent {
+				return out, io.EOF
+			}
+			sent = true
+			return append(out, long...), nil
+		})},
+		Sockets: gateway.SocketLimits{Ping: 100 * time.Millisecond},
+	})
+	defer end()
+	c.subscribed()
+	time.Sleep(1500 * time.Millisecond) // three sweeps
+	if message := c.receive(); len(message) != len(long) {
+		t.Errorf("message of %d bytes", len(message))
+	}
+	c.send(call("test_name"))
+	if answer := c.receive(); answer != `{"jsonrpc":"2.0","id":1,"result":"alpha"}` {
+		t.Errorf("got %s", answer)
 	}
 }

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -173,32 +172,5 @@ func TestStepsFindThePlaceTaken(t *testing.T) {
 	c.subscribed()
 	if got := c.receive(); got != "1" || tries.Load() < 2 {
 		t.Errorf("got %s after %d tries", got, tries.Load())
-	}
-}
-
-// A client that takes longer over a message than a ping may stay unanswered is not gone: the
-// ping waits behind the message.
-func TestPingWaitsForAMessageThatIsWritten(t *testing.T) {
-	long := bytes.Repeat([]byte("0"), 32<<20)
-	sent := false
-	s := start(t, gateway.Config{
-		Networks: []gateway.Network{stepping(func(_ context.Context, _ string, out []byte) ([]byte, error) {
-			if sent {
-				return out, io.EOF
-			}
-			sent = true
-			return append(out, long...), nil
-		})},
-		Sockets: gateway.SocketLimits{Ping: 100 * time.Millisecond},
-	}, 0)
-	c := s.dial(nil)
-	c.subscribed()
-	time.Sleep(1500 * time.Millisecond) // three sweeps
-	if message := c.receive(); len(message) != len(long) {
-		t.Errorf("message of %d bytes", len(message))
-	}
-	c.send(call("test_name"))
-	if answer := c.receive(); answer != `{"jsonrpc":"2.0","id":1,"result":"alpha"}` {
-		t.Errorf("got %s", answer)
 	}
 }
