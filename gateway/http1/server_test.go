@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -113,6 +114,8 @@ type client struct {
 	t *testing.T
 	*net.TCPConn
 	answers *bufio.Reader
+	// mayReset means that a reset is an end of the connection, as EOF is.
+	mayReset bool
 }
 
 func dial(t *testing.T, address string) *client {
@@ -125,7 +128,7 @@ func dial(t *testing.T, address string) *client {
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	return &client{t, conn.(*net.TCPConn), bufio.NewReader(conn)}
+	return &client{t: t, TCPConn: conn.(*net.TCPConn), answers: bufio.NewReader(conn)}
 }
 
 func (c *client) send(text string) {
@@ -140,7 +143,7 @@ func (c *client) send(text string) {
 func (c *client) answer() string {
 	c.t.Helper()
 	response, err := http.ReadResponse(c.answers, nil)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || c.mayReset && errors.Is(err, syscall.ECONNRESET) {
 		return "closed"
 	}
 	if err != nil {
