@@ -5,13 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -26,23 +28,61 @@ func check(got []byte) error {
 	return nil
 }
 
+// pipes are connections in memory between a client and a server. Within a bubble of synctest, time
+// passes only while everything waits, however busy the machine is.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // get requests a file from a server whose answers are given, the last one for ever. It
-// returns how many requests there were.
+// returns how many requests there were. It runs within a bubble of synctest.
 func get(t *testing.T, ctx context.Context, answers ...http.HandlerFunc) (int, error) {
 	t.Helper()
 	var requests atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/deep/a file" || r.URL.RawQuery != "token=x" {
 			t.Errorf("requested %s", r.URL)
 		}
 		answers[min(int(requests.Add(1)), len(answers))-1](w, r)
-	}))
+	})
+	line := &pipes{make(chan net.Conn), make(chan struct{})}
+	go func() { _ = server.Serve(line) }()
 	defer server.Close()
-	o, err := Open(server.URL+"/deep/index?token=x", "index")
+	o, err := Open("http://pipe/deep/index?token=x", "index")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.Close()
+	transport := o.client.Transport.(*http.Transport)
+	transport.DialContext, transport.Proxy = line.dial, nil
 	o.Tries, o.Wait, o.Idle, o.Whole = 4, time.Millisecond, 2*time.Second, 6*time.Second
 	got, err := o.Get(ctx, "a file", 100, check)
 	if err == nil && (string(got) != content || o.Read() != int64(len(content))) {
@@ -77,7 +117,10 @@ func drips(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		fmt.Fprint(w, "x")
 		flush(w)
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-time.After(time.Second):
+		case <-r.Context().Done():
+		}
 	}
 }
 
@@ -100,7 +143,7 @@ func endless(w http.ResponseWriter, r *http.Request) {
 func TestServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers  []http.HandlerFunc
-		requests int    // that reach the server; 0: as many as do before it is given up
+		requests int    // that reach the server
 		want     string // error; empty: none
 	}{
 		"right":              {[]http.HandlerFunc{right}, 1, ""},
@@ -109,8 +152,9 @@ func TestServers(t *testing.T) {
 		"absent":             {[]http.HandlerFunc{status(404)}, 1, "a file: the server answers 404"},
 		"forbidden":          {[]http.HandlerFunc{status(403)}, 1, "a file: the server answers 403"},
 		"stalls once":        {[]http.HandlerFunc{stalls, right}, 2, ""},
-		"stalls for ever":    {[]http.HandlerFunc{stalls}, 0, "a file: the server sends nothing more"},
+		"stalls for ever":    {[]http.HandlerFunc{stalls}, 4, "a file: the server sends nothing more"},
 		"drips":              {[]http.HandlerFunc{drips, right}, 2, ""},
+		"drips for ever":     {[]http.HandlerFunc{drips}, 4, "a file: the server takes longer than 6s"},
 		"cuts off once":      {[]http.HandlerFunc{cutsOff, right}, 2, ""},
 		"cuts off for ever":  {[]http.HandlerFunc{cutsOff}, 4, "a file: unexpected EOF"},
 		"lies once":          {[]http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "lie") }, right}, 2, ""},
@@ -120,14 +164,15 @@ func TestServers(t *testing.T) {
 		"redirects":          {[]http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) }}, 40, "a file: stopped after 10 redirects"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // some wait for seconds
-			requests, err := get(t, t.Context(), c.answers...)
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-			if c.requests > 0 && requests != c.requests {
-				t.Errorf("%d requests, want %d", requests, c.requests)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				requests, err := get(t, t.Context(), c.answers...)
+				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				if requests != c.requests {
+					t.Errorf("%d requests, want %d", requests, c.requests)
+				}
+			})
 		})
 	}
 }
@@ -135,15 +180,17 @@ func TestServers(t *testing.T) {
 // TestCanceled: a context ends a request and the wait for the next one.
 func TestCanceled(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"request": stalls, "wait": status(503)} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		why := errors.New("stopped")
-		_, err := get(t, ctx, func(w http.ResponseWriter, r *http.Request) {
-			cancel(why)
-			answer(w, r)
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			why := errors.New("stopped")
+			_, err := get(t, ctx, func(w http.ResponseWriter, r *http.Request) {
+				cancel(why)
+				answer(w, r)
+			})
+			if !errors.Is(err, why) {
+				t.Errorf("%s: %v", name, err)
+			}
 		})
-		if !errors.Is(err, why) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 
