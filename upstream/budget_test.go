@@ -22,16 +22,22 @@ func TestPollsAreCounted(t *testing.T) {
 
 // A node without units for the rest of the day is not usable: its head is an old one.
 func TestSpentNodeIsNotUsable(t *testing.T) {
+	awaitDay(t)
 	f := newFake(t, 7, 10)
 	p := open(t, Config{Nodes: []Node{{URL: f.URL, Daily: 20}}})
-	usable(t, p, 1)
+	until(t, "its head is known", func() bool { return p.Status()[0].Head.Number == 10 }) // it is usable for as long as its units last
 	f.set(func(f *fake) { f.head = 11 })
-	until(t, "its units are used up", func() bool { return p.Status()[0].Today > 19 || !p.Status()[0].Usable })
-	if time.Until(time.Now().UTC().Truncate(24*time.Hour).Add(24*time.Hour)) < time.Minute {
-		t.Skip("the day is about to end")
+	until(t, "its units are used up", func() bool { return p.Status()[0].Why == "its credits are used up" })
+	if s := p.Status()[0]; s.Usable || s.Failures != 0 {
+		t.Errorf("usable: %t, after %d failures", s.Usable, s.Failures)
 	}
-	usable(t, p, 0)
-	if s := p.Status()[0]; s.Why != "its credits are used up" || s.Failures != 0 {
-		t.Errorf("%q after %d failures", s.Why, s.Failures)
+}
+
+// awaitDay waits for the next day (UTC) if this one is about to end: units come back then.
+func awaitDay(t *testing.T) {
+	t.Helper()
+	if left := time.Until(time.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)); left < time.Minute {
+		t.Logf("a new day begins in %v", left)
+		time.Sleep(left)
 	}
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -277,14 +278,17 @@ func TestRefusedAtOnce(t *testing.T) {
 				c.node.URL = f.URL
 				nodes = append(nodes, c.node)
 			}
-			p := open(t, Config{Nodes: nodes, Poll: time.Hour, Wait: 5 * time.Minute})
+			awaitDay(t)
+			p := open(t, Config{Nodes: nodes, Poll: time.Hour, Wait: 30 * time.Second})
 			usable(t, p, 2)
-			var err error
-			for range 3 {
-				_, err = p.Ask(t.Context(), c.call)
+			for range nodes {
+				_, _ = p.Ask(t.Context(), c.call)
 			}
-			if !errors.Is(err, c.want) {
-				t.Errorf("the error is %v, want %v", err, c.want)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // less than a call that waits would take
+			defer cancel()
+			_, err := p.Ask(ctx, c.call)
+			if !errors.Is(err, c.want) || ctx.Err() != nil {
+				t.Errorf("the error is %v, want %v at once", err, c.want)
 			}
 			var all *AsideError
 			if lied := c.call.Check != nil; errors.As(err, &all) != lied || errors.As(p.Aside(), &all) != lied {

@@ -113,6 +113,7 @@ func TestHeadAndHistory(t *testing.T) {
 
 // A daily budget is spent by calls, five of which are a poll; without one the other node is asked.
 func TestBudget(t *testing.T) {
+	awaitDay(t)
 	small, large := newFake(t, 7, 10), newFake(t, 7, 10)
 	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: []Node{{URL: small.URL, Daily: 25, Units: []string{"m=5"}}, {URL: large.URL, Backup: true, Daily: 1001}}})
 	usable(t, p, 2)
