@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,9 @@ const (
 	// maxDiscard is how much of a body that the handler has not read is discarded to keep the
 	// connection. net/http has the same limit.
 	maxDiscard = 256 << 10
-	// lingerTime is how long a closing connection waits for the client, see linger.
-	lingerTime = 500 * time.Millisecond
+	// lingerTime is how long a closing connection waits for more bytes of the client, and
+	// maxLinger how long it waits in all, see linger.
+	lingerTime, maxLinger = 500 * time.Millisecond, 5 * time.Second
 	// maxLineEnds is how many bytes of empty lines are ignored between two requests (RFC 9112,
 	// section 2.2). net/http has the same limit.
 	maxLineEnds = 4
@@ -207,10 +209,22 @@ func (c *conn) mustClose() bool {
 func (c *conn) linger() {
 	defer func() { _ = c.net.Close() }()
 	half, ok := c.net.(interface{ CloseWrite() error })
-	if c.gone || !ok || half.CloseWrite() != nil || c.net.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if c.gone || !ok || half.CloseWrite() != nil {
 		return
 	}
-	_, _ = io.Copy(io.Discard, c.net) // until the client has closed it, or lingerTime is over
+	// In two halves: what arrived while this machine was busy is read in the second one.
+	end := time.Now().Add(maxLinger)
+	for silent := 0; silent < 2 && time.Now().Before(end); silent++ {
+		if c.net.SetReadDeadline(time.Now().Add(lingerTime/2)) != nil {
+			return
+		}
+		n, err := c.net.Read(c.buf[:])
+		if n > 0 {
+			silent = -1
+		} else if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
 }
 
 // watch starts a goroutine that calls disconnected when the client disconnects. It returns
