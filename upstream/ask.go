@@ -208,7 +208,7 @@ func (p *Pool) whenLate(c *Call, n *node, call func()) (prevent func() bool) {
 	if c.Once {
 		return func() bool { return true }
 	}
-	return time.AfterFunc(n.late(c.Method), call).Stop
+	return time.AfterFunc(n.lateAfter(c.Method), call).Stop
 }
 
 // retryable reports whether another node can give a better answer than an error.

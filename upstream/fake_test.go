@@ -104,7 +104,8 @@ func (f *fake) respond(r received) any {
 	return map[string]any{"jsonrpc": "2.0", "id": r.ID, "result": result}
 }
 
-// open runs a pool of nodes.
+// open runs a pool of nodes. They get a rival only when it is known what is usual: a machine that is
+// busy for a second would have calls sent twice that tests count.
 func open(t *testing.T, config Config) *Pool {
 	t.Helper()
 	if config.Poll == 0 {
@@ -116,6 +117,9 @@ func open(t *testing.T, config Config) *Pool {
 	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, n := range p.nodes {
+		n.late = time.Hour
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

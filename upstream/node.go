@@ -21,7 +21,7 @@ const (
 	asideTime   = 10 * time.Minute // for which a node that lied is set aside
 	shallow     = 64               // blocks below the head, of which a node that lacks them is only late
 	maxMethods  = 256              // methods of which figures are kept
-	lateAtFirst = time.Second      // after which an answer is late, until it is known what is usual
+	lateAtFirst = time.Second      // see node.late
 )
 
 // node is one node of a pool. Its fields without a comment do not change.
@@ -33,6 +33,7 @@ type node struct {
 	rate   *limit.Meter
 	day    limit.Day
 	log    *slog.Logger
+	late   time.Duration // after which an answer is late, until it is known what is usual
 
 	mu       sync.Mutex
 	known    bool                                   // guarded by mu: the chain ID is known
@@ -79,6 +80,7 @@ func newNode(config Node, name string, most int64, log *slog.Logger) (*node, err
 	}
 	return &node{
 		name: name, config: config, units: units, to: to, log: log.With("upstream", name),
+		late:    lateAtFirst,
 		rate:    limit.NewMeter(limit.Rate{PerSecond: config.Rate, Burst: config.burst()}),
 		methods: make(map[string]*methodRecord), depth: make(map[History]depth),
 	}, nil
@@ -141,8 +143,8 @@ func (n *node) cost(method string) float64 {
 	return float64(max(average, time.Millisecond)) * float64(n.running+1) * (1 + 20*errors)
 }
 
-// late returns after which time nearly all answers to a method have come.
-func (n *node) late(method string) time.Duration {
+// lateAfter returns after which time nearly all answers to a method have come.
+func (n *node) lateAfter(method string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if r := n.methods[method]; r != nil {
@@ -150,7 +152,7 @@ func (n *node) late(method string) time.Duration {
 			return length
 		}
 	}
-	return lateAtFirst
+	return n.late
 }
 
 // errSlow means that a node did not answer in time.
