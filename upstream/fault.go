@@ -104,6 +104,10 @@ func classify(method string, e *NodeError) fault {
 	return answered
 }
 
+// IsOfNode reports whether an error object is about the node that gave it, such as its limit of
+// requests, so that another node may answer the call.
+func IsOfNode(method string, e *NodeError) bool { return classify(method, e) != answered }
+
 func containsAny(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }

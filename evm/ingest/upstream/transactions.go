@@ -8,24 +8,27 @@ import (
 	"time"
 
 	"ashlar/evm/source/node"
+	"ashlar/upstream"
 )
 
 // errNoneToSend means that no node accepts connections for a transaction.
 var errNoneToSend = errors.New("no upstream can be reached to pass the transaction on")
 
-// Send sends a transaction in binary form to the node with the best head that answers. A
-// [*node.RefusedError] is that node's rejection. A node that gave no answer may have taken the
-// transaction and announced it, so it is sent if the next one knows it already.
+// Send sends a transaction in binary form to the node with the best head that judges it. A
+// [*node.RefusedError] is that node's rejection, or if none does, the first one's reason not to. A
+// node that gave no answer may have taken the transaction and announced it, so it is sent if the
+// next one knows it already.
 func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 	choices, _ := p.choices(time.Now())
 	lost := false // an answer
+	unjudged := errNoneToSend
 	for _, c := range choices {
 		err := c.node.Send(ctx, raw)
 		var refused *node.RefusedError
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &refused):
+		case errors.As(err, &refused) && !ofNode(refused):
 			if lost && strings.Contains(strings.ToLower(refused.Message), "already known") {
 				return nil
 			}
@@ -34,9 +37,17 @@ func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 			return ctx.Err()
 		}
 		lost = true
+		if refused != nil && errors.Is(unjudged, errNoneToSend) {
+			unjudged = err
+		}
 		c.log.Warn("send transaction to upstream failed", "error", err)
 	}
-	return errNoneToSend
+	return unjudged
+}
+
+// ofNode reports whether a node refuses a transaction for a reason of its own.
+func ofNode(refused *node.RefusedError) bool {
+	return upstream.IsOfNode("eth_sendRawTransaction", &upstream.NodeError{Code: refused.Code, Message: refused.Message})
 }
 
 // followPool reports the transactions in a node's pool until ctx is done, or the node turns

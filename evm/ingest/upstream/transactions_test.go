@@ -64,6 +64,8 @@ func TestSend(t *testing.T) {
 	until(t, "both answer", func() bool { s := p.Status(); return s.Nodes[0].Used && s.Nodes[1].Used })
 	refusal := &node.RefusedError{Code: -32000, Message: "nonce too low"}
 	known := &node.RefusedError{Code: -32000, Message: "already known"}
+	busy := &node.RefusedError{Code: -32005, Message: "daily request count exceeded, request rate limited"}
+	closed := &node.RefusedError{Code: -32601, Message: "the method eth_sendRawTransaction does not exist/is not available"}
 	for _, test := range []struct {
 		name            string
 		best, lagging   error
@@ -76,6 +78,10 @@ func TestSend(t *testing.T) {
 		{"no answer of the best, refused by the other", errDropped, refusal, refusal, 4, 2},
 		{"known to the best", known, nil, known, 5, 2},
 		{"no answer of the best, which gave it to the other", errDropped, known, nil, 6, 3},
+		{"too many requests for the best", busy, nil, nil, 7, 4},
+		{"not offered by the best, refused by the other", closed, refusal, refusal, 8, 5},
+		{"not offered by the best, too many requests for the other", closed, busy, closed, 9, 6},
+		{"too many requests for the best, no answer of the other", busy, errDropped, busy, 10, 7},
 	} {
 		best.set(func() { best.refusal = test.best })
 		lagging.set(func() { lagging.refusal = test.lagging })
