@@ -11,9 +11,9 @@ import (
 var errClosed = errors.New("the connection is closed")
 
 // outbox is the bounded queue of messages to be written to one connection. Adding one never
-// waits: there is no room for more messages of streams, and for answers the reader waits before
-// it takes another request. A caller that finds the outbox idle must drain it, in this goroutine or another,
-// so an idle connection has no goroutine for it.
+// waits: messages of streams that do not fit are refused, and answers are bounded because the
+// connection's reader waits before it takes another request. A caller that finds the outbox idle
+// must drain it, in this goroutine or another, so an idle connection has no goroutine for it.
 type outbox struct {
 	maxMessages int
 	maxBytes    int // of answers, and of messages of streams; a single message may exceed it
