@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"ashlar/app"
@@ -62,7 +60,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, family.ErrNoBlocks
-	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) || refused(err) || err != nil && !inDir:
+	case err != nil && !(inDir && kv.IsDamage(err)):
 		return nil, err
 	case err != nil:
 		return unopened{audit.Report{Finding: audit.UnreadableStore(dir.Network(v.Network), err)}}, nil
@@ -77,17 +75,6 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 		err = family.ErrNoBlocks
 	}
 	return found, err
-}
-
-// refused reports whether the operating system did not let a store be opened, which says nothing
-// about its files.
-func refused(err error) bool {
-	for _, cause := range []error{fs.ErrPermission, syscall.EROFS, kv.ErrFull, syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
 }
 
 // unopened is the verdict for a store that does not open.

@@ -107,7 +107,7 @@ func (d *disk) open(ctx context.Context) error {
 			}
 		}
 		switch {
-		case s == nil: // of another store, or left over
+		case s == nil: // of another store, damaged, or left over
 			err = os.RemoveAll(d.path(n))
 		case d.younger == nil:
 			d.younger, d.number, d.bytes = s, n, s.Stats().DiskBytes
@@ -144,9 +144,13 @@ func (d *disk) path(number uint64) string {
 	return filepath.Join(d.o.Dir, fmt.Sprintf("%08d", number))
 }
 
-// openNumber opens a store, or returns nil if it has rows of another store.
+// openNumber opens a store, or returns nil if it has rows of another store, or is damaged.
 func (d *disk) openNumber(ctx context.Context, number uint64) (kv.Store, error) {
 	s, err := d.o.Open(d.path(number), d.options())
+	if kv.IsDamage(err) {
+		d.o.Logger.Warn("rows that were kept on disk are damaged and will be removed", "dir", d.path(number), "error", err)
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +207,7 @@ func (d *disk) close() error {
 // report logs the first failure. Rows that cannot be kept are read from the store.
 func (d *disk) report(err error) {
 	if err != nil && d.failed.CompareAndSwap(false, true) {
-		d.o.Logger.Warn("the cache of rows on disk fails; rows are read from the store instead", "dir", d.o.Dir, "err", err)
+		d.o.Logger.Warn("the cache of rows on disk fails; rows are read from the store instead", "dir", d.o.Dir, "error", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -275,6 +276,37 @@ func TestDisk(t *testing.T) {
 	}
 	if got, other := read("second"); got != want || other != first {
 		t.Errorf("answers are the same: %v; %d reads of the store with rows of another one, expected %d", got == want, other, first)
+	}
+}
+
+// TestDamagedDisk: a cache whose files are damaged is made again; files of others stay.
+func TestDamagedDisk(t *testing.T) {
+	below, dir := open(t), t.TempDir()
+	keepMuch(t, below, dir)
+	manifests, err := filepath.Glob(filepath.Join(dir, "*", "MANIFEST-*"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("%v, %v, expected manifests", manifests, err)
+	}
+	for _, file := range manifests {
+		if err := os.WriteFile(file, []byte("not a manifest"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keepMuch(t, below, dir)
+	made, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(made) != 2 {
+		t.Fatalf("%v, %v, expected two stores", made, err)
+	}
+	letter := filepath.Join(made[0], "letter.txt")
+	if err := os.WriteFile(letter, []byte("Dear reader"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := rowcache.Options{Disk: rowcache.DiskOptions{Dir: dir, Bytes: rowcache.LeastDiskBytes, Open: embedded, Store: "x"}}
+	if _, err := rowcache.New(t.Context(), shared{below}, o); !errors.Is(err, kv.ErrForeign) {
+		t.Errorf("with a foreign file: %v, expected %v", err, kv.ErrForeign)
+	}
+	if _, err := os.Stat(letter); err != nil {
+		t.Error(err)
 	}
 }
 
