@@ -36,7 +36,7 @@ func (s *Service) discover(ctx context.Context) error {
 		}
 		names, err := s.stores.List(ctx)
 		if err != nil && !failed[""] && ctx.Err() == nil {
-			slog.Warn("new networks are not noticed; trying again", "err", err)
+			slog.Warn("new networks are not noticed; trying again", "error", err)
 		}
 		failed[""] = err != nil
 		for _, name := range names {
@@ -46,7 +46,7 @@ func (s *Service) discover(ctx context.Context) error {
 			err := s.AddNetwork(ctx, name)
 			begins := family.Incomplete(err) || errors.Is(err, kv.ErrNotFound)
 			if err != nil && !begins && !failed[name] && ctx.Err() == nil {
-				slog.Warn("a new network is not served; trying again", "network", name, "err", err)
+				slog.Warn("a new network is not served; trying again", "network", name, "error", err)
 			}
 			failed[name] = err != nil && !begins
 		}

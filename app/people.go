@@ -118,7 +118,7 @@ func (p *people) refresh(ctx context.Context) error {
 		}
 		err := p.keys.Refresh(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			slog.Warn("changes of accounts and keys cannot be read; trying again", "err", err)
+			slog.Warn("changes of accounts and keys cannot be read; trying again", "error", err)
 		} else if err == nil && failing {
 			slog.Info("changes of accounts and keys are read again")
 		}

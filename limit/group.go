@@ -137,12 +137,12 @@ func (g *Group) Run(ctx context.Context) error {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundLimit)
 			defer cancel()
 			if err := errors.Join(g.post(last), g.postDay(last)); err != nil {
-				slog.Warn("credits spent lately are not known to other processes", "err", err)
+				slog.Warn("credits spent lately are not known to other processes", "error", err)
 			}
 			return nil
 		}
 		if err != nil && !failing {
-			slog.Warn("limits are not divided among the processes; each keeps its share", "err", err)
+			slog.Warn("limits are not divided among the processes; each keeps its share", "error", err)
 		} else if err == nil && failing {
 			slog.Info("limits are divided among the processes again")
 		}
@@ -305,7 +305,7 @@ func (g *Group) read(posts map[string][]byte, now time.Time) (fresh []*peer) {
 		}
 		decoded, err := decodePost(posts[name])
 		if err != nil {
-			slog.Debug("post of another process not read", "name", name, "err", err)
+			slog.Debug("post of another process not read", "name", name, "error", err)
 			continue
 		}
 		p := g.peers[from]

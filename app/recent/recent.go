@@ -182,7 +182,7 @@ func (s *subject) read(a slog.Attr, grouped bool) {
 		}
 	case "key", "request":
 		s.ofRequest = true
-	case "error", "err", "because", "why":
+	case "error", "because", "why":
 		s.reason = value
 		return
 	}

@@ -70,7 +70,7 @@ func serve(args []string) (err error) {
 			_, err = w.Write(answerer.Answer(r.Context(), body, nil))
 		}
 		if err != nil {
-			slog.Debug("request not answered", "err", err)
+			slog.Debug("request not answered", "error", err)
 		}
 	})
 	mux.HandleFunc("GET "+metricsPath, func(w http.ResponseWriter, _ *http.Request) {

@@ -94,7 +94,7 @@ func (w *Watched) Join(ctx context.Context) error {
 		if err = w.Current(ctx); err == nil || ctx.Err() != nil || !errors.Is(err, kv.ErrUnavailable) {
 			break
 		}
-		slog.Info("waiting for the other readers", "err", err)
+		slog.Info("waiting for the other readers", "error", err)
 		err = nil
 	}
 	return err
@@ -274,6 +274,6 @@ func (w *Watched) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
 	if err := a.post(ctx, note{ready: math.MaxUint64, shown: a.last.shown}); err != nil {
-		slog.Warn("cannot sign off from the other readers; their next head is late", "err", err)
+		slog.Warn("cannot sign off from the other readers; their next head is late", "error", err)
 	}
 }

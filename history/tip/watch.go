@@ -149,7 +149,7 @@ func (w *Watched) Run(ctx context.Context, every time.Duration, log *slog.Logger
 		case err == nil && failing:
 			log.Info("new blocks are read again")
 		case err != nil && !failing && ctx.Err() == nil && !errors.Is(err, ErrCorrupt): // a block may be dropped while it is read
-			log.Warn("new blocks cannot be read; trying again", "err", err)
+			log.Warn("new blocks cannot be read; trying again", "error", err)
 		}
 		failing = err != nil && !errors.Is(err, ErrCorrupt)
 	}

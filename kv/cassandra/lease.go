@@ -171,7 +171,7 @@ func (s *Store) renew(ctx context.Context) error {
 func (s *Store) loseLease(now map[string]any) error {
 	err := fmt.Errorf("another process has taken over (token %v, here %d): %w", now["fence"], s.token, kv.ErrFailed)
 	if s.lease.lost.CompareAndSwap(nil, &err) {
-		s.cluster.log.Error("lease lost; reads go on, writes are refused until the process is started again", "store", s.name, "err", err)
+		s.cluster.log.Error("lease lost; reads go on, writes are refused until the process is started again", "store", s.name, "error", err)
 		close(s.lostLease)
 	}
 	return *s.lease.lost.Load()
@@ -190,7 +190,7 @@ func (s *Store) keepLease(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := s.renew(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, kv.ErrFailed) {
-			s.cluster.log.Warn("lease not renewed", "store", s.name, "err", err)
+			s.cluster.log.Warn("lease not renewed", "store", s.name, "error", err)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (s *Store) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := s.release(ctx); err != nil {
-		s.cluster.log.Warn("lease not released; it ends by itself", "store", s.name, "err", err)
+		s.cluster.log.Warn("lease not released; it ends by itself", "store", s.name, "error", err)
 	}
 	return nil
 }

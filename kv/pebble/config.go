@@ -55,7 +55,7 @@ func configure(o Options, g *guard, l *loading) *lsm.Options {
 			// usable.
 			DataCorruption: func(i lsm.DataCorruptionInfo) {
 				what, _, _ := strings.Cut(i.Details.Error(), "\n") // traces follow
-				g.log.Error("corrupt data", "file", i.Path, "err", what)
+				g.log.Error("corrupt data", "file", i.Path, "error", what)
 			},
 		},
 		MemTableStopWritesThreshold: 4,

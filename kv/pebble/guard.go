@@ -67,7 +67,7 @@ func (g *guard) fail(cause error) {
 		cause = nameFull(cause)
 		g.cause = fmt.Errorf("%w (%w)", cause, kv.ErrFailed)
 		close(g.failed)
-		g.log.Error("store failed; reads go on, writes are refused until the process is started again", "err", cause)
+		g.log.Error("store failed; reads go on, writes are refused until the process is started again", "error", cause)
 	})
 }
 
@@ -90,7 +90,7 @@ func (g *guard) beginWaiting(cause error) {
 	if g.full == nil {
 		g.full = nameFull(cause)
 		close(g.filledUp)
-		g.log.Error("the disk is full; reads go on, writes are refused until there is space", "err", cause)
+		g.log.Error("the disk is full; reads go on, writes are refused until there is space", "error", cause)
 	}
 }
 

@@ -171,7 +171,7 @@ func (s *Store) refresh(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := s.pool.advance(); err != nil {
-				s.guard.log.Warn("close idle readers", "err", err)
+				s.guard.log.Warn("close idle readers", "error", err)
 			}
 		}
 	}
