@@ -27,7 +27,7 @@ type outbox struct {
 	answers int           // guarded by mu: bytes of answers, likewise
 	writing bool          // guarded by mu: a goroutine is draining it
 	closed  bool          // guarded by mu
-	sent    chan struct{} // has an element after an answer was sent
+	sent    chan struct{} // has an element after a message was sent or dropped
 }
 
 // outgoing is a message; done is called once its bytes are no longer needed.

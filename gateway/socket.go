@@ -136,11 +136,12 @@ func (s *socket) serve() {
 	}()
 	err := s.read()
 	s.handler.sockets.remove(s)
+	ended := s.ending.Swap(true) // no frame of a message follows the close frame
 	s.cancel()
 	s.out.close()
 	var refused *refusal
 	switch {
-	case s.ending.Load(), websocket.CloseStatus(err) != -1, isGone(err):
+	case ended, websocket.CloseStatus(err) != -1, isGone(err):
 		_ = s.conn.CloseNow() // fails only if already closed
 	case errors.As(err, &refused):
 		_ = s.conn.Close(closeBusy, refused.err.Message)

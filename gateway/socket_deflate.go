@@ -33,7 +33,7 @@ const (
 	deflatedBytes = 1<<16 - 1
 	// frameRoom is the size of a frame's header with such a length.
 	frameRoom = 4
-	// flushTail are the last bytes of a flushed deflate stream, which RFC 7692 leaves out.
+	// flushTail is how many bytes end a flushed deflate stream. RFC 7692 leaves them out.
 	flushTail = 4
 
 	frameFinal      = 0x80

@@ -1,11 +1,11 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"testing"
@@ -47,7 +47,7 @@ func (p *pipes) DialContext(context.Context, string, string) (net.Conn, error) {
 
 // dialPipe opens a WebSocket over a pipe, within a bubble of synctest. What is written waits
 // until the other end reads it, and time passes only while everything waits. end ends both.
-func dialPipe(t *testing.T, config gateway.Config) (c *socket, end func()) {
+func dialPipe(t *testing.T, config gateway.Config, compression websocket.CompressionMode) (c *socket, end func()) {
 	config.Keys, config.Log = oneKey{}, slog.New(slog.DiscardHandler)
 	handler, err := gateway.New(config)
 	if err != nil {
@@ -62,7 +62,7 @@ func dialPipe(t *testing.T, config gateway.Config) (c *socket, end func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
 	dialer := &http.Client{Transport: &http.Transport{DialContext: line.DialContext}}
-	conn, _, err := websocket.Dial(ctx, "ws://pipe/ws/v3/"+goodKey, &websocket.DialOptions{HTTPClient: dialer})
+	conn, _, err := websocket.Dial(ctx, "ws://pipe/ws/v3/"+goodKey, &websocket.DialOptions{HTTPClient: dialer, CompressionMode: compression})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func testPingWhileALongAnswerIsWritten(t *testing.T) {
 	const size = 4 * mebibyte
 	n := network("alpha")
 	large(&n, size)
-	c, end := dialPipe(t, gateway.Config{Networks: []gateway.Network{n}})
+	c, end := dialPipe(t, gateway.Config{Networks: []gateway.Network{n}}, websocket.CompressionDisabled)
 	defer end()
 	c.send(call("test_huge"))
 	synctest.Wait() // until the answer waits to be read
@@ -115,11 +115,17 @@ func testPingWhileALongAnswerIsWritten(t *testing.T) {
 // A client that takes longer over a message than a ping may stay unanswered is not gone: the
 // ping waits behind the message.
 func TestPingWaitsForAMessageThatIsWritten(t *testing.T) {
-	synctest.Test(t, testPingWaitsForAMessageThatIsWritten)
+	for _, compression := range []websocket.CompressionMode{websocket.CompressionDisabled, websocket.CompressionNoContextTakeover} {
+		synctest.Test(t, func(t *testing.T) { testPingWaitsForAMessageThatIsWritten(t, compression) })
+	}
 }
 
-func testPingWaitsForAMessageThatIsWritten(t *testing.T) {
-	long := bytes.Repeat([]byte("0"), mebibyte)
+func testPingWaitsForAMessageThatIsWritten(t *testing.T, compression websocket.CompressionMode) {
+	long := make([]byte, mebibyte)
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := range long {
+		long[i] = "0123456789abcdef"[random.IntN(16)] // still long when it is compressed
+	}
 	sent := false
 	c, end := dialPipe(t, gateway.Config{
 		Networks: []gateway.Network{stepping(func(_ context.Context, _ string, out []byte) ([]byte, error) {
@@ -130,10 +136,10 @@ func testPingWaitsForAMessageThatIsWritten(t *testing.T) {
 			return append(out, long...), nil
 		})},
 		Sockets: gateway.SocketLimits{Ping: 100 * time.Millisecond},
-	})
+	}, compression)
 	defer end()
 	c.subscribed()
-	time.Sleep(1500 * time.Millisecond) // three sweeps
+	time.Sleep(7 * time.Second) // many sweeps; the library ends what it does not write in 5 seconds
 	if message := c.receive(); len(message) != len(long) {
 		t.Errorf("message of %d bytes", len(message))
 	}

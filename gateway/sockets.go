@@ -161,7 +161,9 @@ func (c *sockets) sweep(now time.Time) {
 			s.end(closeKey, reason)
 		} else if s.renewPayer(settings, key); now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
 			s.end(closeGone, reasonIdle)
-		} else if heard >= limits.Ping && s.pinging.CompareAndSwap(false, true) {
+		} else if heard >= limits.Ping && !s.writing.running() && s.pinging.CompareAndSwap(false, true) {
+			// Not while a message is written, which has a time limit of its own: the library ends the
+			// connection if a ping is not written within 5 seconds, such as behind a frame of writeDeflated.
 			s.running.Go(func() { s.ping(limits.Ping) })
 		}
 	}
