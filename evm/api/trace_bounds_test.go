@@ -60,6 +60,16 @@ func TestPreimagesEndAtTheLimit(t *testing.T) {
 	}
 }
 
+// TestHashOfTooMuch: KECCAK256 of a range that ends above 2^63 fails in the trace, not in the tracer.
+func TestHashOfTooMuch(t *testing.T) {
+	const code = "602a5f52" + "677fffffffffffffff" + "6001" + "20"
+	for _, tracer := range []string{"keccak256PreimageTracer", "erc7562Tracer"} {
+		if answer := limitedCall(t, 1<<20, map[common.Address]string{{0xa1}: code}, `{"tracer":"`+tracer+`"}`); !strings.Contains(answer, `"result"`) {
+			t.Errorf("%s: %.200s", tracer, answer)
+		}
+	}
+}
+
 // TestMissingOperands: a run that fails for want of operands has a trace.
 func TestMissingOperands(t *testing.T) {
 	for _, code := range []string{"20", "5f20", "3b", "3c", "3f", "54", "55", "5c", "5d", "f1", "5ff1", "f2", "f4", "fa"} {

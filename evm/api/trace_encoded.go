@@ -53,8 +53,8 @@ func checkBlock(config *params.ChainConfig, block *types.Block, parent *types.He
 }
 
 // checkFees refuses a header without the fees that its rules have, and one with more excess
-// blob gas than any that could follow its parent. The price of blobs is computed from it in
-// full: its length is that of the excess, and the time to compute it the square of that.
+// blob gas than any that could follow its parent. The price of blobs is exponential in the
+// excess: its number of bits grows with the excess, and the time to compute it with the square.
 func checkFees(config *params.ChainConfig, header, parent *types.Header) error {
 	if header.BaseFee == nil && config.IsLondon(header.Number) {
 		return errors.New("the block has no base fee")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/holiman/uint256"
 )
 
 // The library's tracers that keep what KECCAK256 hashes.
@@ -25,12 +26,13 @@ const (
 
 // watchPreimages returns a hook that calls show, and counts each preimage once.
 //
-// Instructions that lack operands are not shown: erc7562Tracer panics at them.
+// Instructions that lack operands, or whose range overflows, are not shown: the library's tracers
+// panic at them.
 func (m *meter) watchPreimages(show tracing.OpcodeHook) tracing.OpcodeHook {
 	var hash maphash.Hash
 	seen := make(map[uint64]struct{})
 	return func(pc uint64, op byte, gas, cost uint64, scope tracing.OpContext, returned []byte, depth int, err error) {
-		if underflow := (*vm.ErrStackUnderflow)(nil); errors.As(err, &underflow) {
+		if err != nil && (underflows(err) || vm.OpCode(op) == vm.KECCAK256 && overflows(scope.StackData())) {
 			return
 		}
 		if vm.OpCode(op) == vm.KECCAK256 {
@@ -44,6 +46,20 @@ func (m *meter) watchPreimages(show tracing.OpcodeHook) tracing.OpcodeHook {
 			show(pc, op, gas, cost, scope, returned, depth, err)
 		}
 	}
+}
+
+func underflows(err error) bool {
+	var underflow *vm.ErrStackUnderflow
+	return errors.As(err, &underflow)
+}
+
+// overflows reports whether what KECCAK256 hashes ends above 2^63, to which the library rounds.
+func overflows(stack []uint256.Int) bool {
+	if len(stack) < 2 {
+		return false
+	}
+	offset, length := int64(stack[len(stack)-1].Uint64()), int64(stack[len(stack)-2].Uint64())
+	return offset >= 0 && length >= 0 && offset+length < 0
 }
 
 // preimage returns a hash and the size of what KECCAK256 hashes; 0 if the library keeps
