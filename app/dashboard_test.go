@@ -110,11 +110,14 @@ func TestPagesOfTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(shown) != 2 || shown[0].Unreadable != "" || shown[0].Chain == "" || shown[1].Unreadable != "no node answers" {
+	if len(shown) != 2 || shown[0].Unreadable != "no node answers" || shown[1].Unreadable != "" || shown[1].Chain == "" {
 		t.Fatalf("%+v", shown)
 	}
-	if state, mood := shown[1].State(); state != "cannot be read" || mood != "bad" {
+	if state, mood := shown[0].State(); state != "cannot be read" || mood != "bad" {
 		t.Errorf("its state is %s, %s", state, mood)
+	}
+	if status, home := get(t, "http://"+s.server.Addr().String()+"/"); status != http.StatusOK || !strings.Contains(home, "cannot be read") || strings.Contains(home, "&#34;result&#34;:") {
+		t.Errorf("the home page: %d, %s", status, home)
 	}
 	token, _, err := s.accounts.Create(t.Context(), account.NewAccount{Email: "a@example.org", Role: account.RoleOperator})
 	if err != nil {

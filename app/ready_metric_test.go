@@ -22,7 +22,7 @@ func (unreadable) Status(context.Context) (family.Status, error) {
 func addUnreadable(s *Service) (remove func()) {
 	<-s.begun // it would run the network too
 	sound := s.Networks()
-	s.setNetworks(append(slices.Clone(sound), &Network{
+	s.setNetworks(slices.Insert(slices.Clone(sound), 0, &Network{
 		Name: "broken", Network: unreadable{}, family: sound[0].family, methods: sound[0].methods,
 	}))
 	return func() { s.setNetworks(sound) }

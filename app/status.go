@@ -49,6 +49,18 @@ func (u Unreadable) String() string {
 	return fmt.Sprintf("network %s cannot be read: %s", u.Name, u.Why)
 }
 
+// Served returns the names of the networks that the server serves, whether or not their status
+// can be read.
+func (s *Status) Served() (names []string) {
+	for i := range s.Networks {
+		names = append(names, s.Networks[i].Name)
+	}
+	for _, u := range s.Unreadable {
+		names = append(names, u.Name)
+	}
+	return names
+}
+
 // Err returns how many networks cannot be read, nil if all can.
 func (s *Status) Err() error {
 	if len(s.Unreadable) == 0 {

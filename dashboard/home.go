@@ -9,7 +9,7 @@ import (
 type homePage struct {
 	Networks []site.Network
 	Sample   string
-	Answer   string // of the sample; empty if nothing is served
+	Answer   string // of the sample; empty if nothing is served, or the network cannot be read
 	First    bool   // no operator exists yet
 }
 
@@ -26,7 +26,9 @@ func first(v *site.Visit) error {
 	if len(networks) > 0 {
 		n := &networks[0]
 		p.Sample = n.Snippets(site.Endpoint(v.R, n, site.KeyPlace), "")[0].Text
-		p.Answer = `{"jsonrpc":"2.0","id":1,"result":` + n.HeadResult + `}`
+		if n.Unreadable == "" {
+			p.Answer = `{"jsonrpc":"2.0","id":1,"result":` + n.HeadResult + `}`
+		}
 	}
 	return v.Show(200, "home", "A blockchain data service", p)
 }

@@ -8,7 +8,6 @@ import (
 
 	"ashlar/account/control"
 	"ashlar/app/store"
-	"ashlar/family"
 	"ashlar/kv"
 )
 
@@ -31,9 +30,10 @@ func ListNetworks(ctx context.Context, data string) ([]StoredNetwork, error) {
 	if err != nil {
 		return nil, err
 	}
+	served := running.Served()
 	all := make([]StoredNetwork, len(names))
 	for i, name := range names {
-		all[i] = StoredNetwork{Name: name, Served: slices.ContainsFunc(running.Networks, func(n family.Status) bool { return n.Name == name })}
+		all[i] = StoredNetwork{Name: name, Served: slices.Contains(served, name)}
 		if all[i].Bytes, err = dir.Bytes(name); err != nil {
 			return nil, err
 		}

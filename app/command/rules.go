@@ -56,9 +56,7 @@ func knownNetworks(ctx context.Context, data, file string) (names []string, err 
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range running.Networks {
-		names = append(names, n.Name)
-	}
+	names = append(names, running.Served()...)
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }

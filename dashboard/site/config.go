@@ -25,8 +25,8 @@ type Network struct {
 	Hosts   []string // host names that serve only this network, without its name in the path
 	Methods []Method // sorted by name
 
-	// Unreadable is why the network's status cannot be read; empty if it can. What follows is
-	// zero then, but for Alert, Snippets and Programs.
+	// Unreadable is why the network's status cannot be read; empty if it can. Then Chain and all
+	// that follows but Alert, Snippets and Programs are zero.
 	Unreadable string
 
 	First uint64 // the first stored block
