@@ -43,7 +43,8 @@ func (q *request) resolve(ctx context.Context, view View, pending bool) (r pagin
 	}
 	r.Begin.Block, err = from.Resolve(ctx, view)
 	var gone *jsonrpc.Error
-	if errors.As(err, &gone) && gone.Code == codeUnknownBlock && q.token != nil { // maybe since the first page, which does not matter to later ones
+	if errors.As(err, &gone) && gone.Code == codeUnknownBlock && q.token != nil {
+		// It may have been removed since the first page, which does not matter to later ones.
 		r.Begin.Block, err = first, nil
 	}
 	if err != nil {
@@ -66,7 +67,7 @@ func (q *request) resolve(ctx context.Context, view View, pending bool) (r pagin
 	}
 	r.To = min(r.To, last)
 	if q.token != nil {
-		if err = q.resume(ctx, view, &r); err != nil && gone != nil {
+		if err = q.resume(ctx, view, &r); gone != nil && errors.Is(err, errToken) {
 			err = gone
 		}
 	}
