@@ -98,19 +98,20 @@ const unfinishedFor = 24 * time.Hour
 
 // removeUnfinished ends uploads of contents that began before a time and that a killed process left:
 // their parts are not listed as objects, and are paid for. Some servers and credentials do not
-// allow to list uploads.
+// allow listing or ending uploads.
 func (b *bucket) removeUnfinished(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if it failed
 	for upload := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix+objectsFolder, true) {
 		err := upload.Err
-		if code := minio.ToErrorResponse(err).StatusCode; code == http.StatusForbidden || code == http.StatusNotImplemented {
-			return nil
-		}
 		if err == nil && upload.Initiated.Before(before) {
 			err = minio.Core{Client: b.client}.AbortMultipartUpload(ctx, b.name, upload.Key, upload.UploadID)
 		}
-		if err != nil {
+		switch code := minio.ToErrorResponse(err).StatusCode; {
+		case code == http.StatusForbidden, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
+			return nil
+		case code == http.StatusNotFound: // it has ended meanwhile
+		case err != nil:
 			return fmt.Errorf("remove unfinished uploads from %s: %w", b.place, err)
 		}
 	}
