@@ -40,7 +40,10 @@ func CheckOrigin(origin string) error {
 func sentOrigin(u *url.URL) (string, bool) {
 	host, port := strings.ToLower(u.Hostname()), u.Port()
 	switch at, err := netip.ParseAddr(host); {
-	case err == nil && at.Is6() && at.Zone() == "" && !at.Is4In6():
+	case err == nil && at.Is4In6() && at.Zone() == "": // browsers write the IPv4 address as two groups
+		b := at.As16()
+		host = fmt.Sprintf("[::ffff:%x:%x]", uint(b[12])<<8|uint(b[13]), uint(b[14])<<8|uint(b[15]))
+	case err == nil && at.Is6() && at.Zone() == "":
 		host = "[" + at.String() + "]"
 	case err == nil && at.Is4():
 	case !originHost.MatchString(host) || numeric(host): // browsers read 127.1 and 2130706433 as 127.0.0.1

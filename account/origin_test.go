@@ -9,7 +9,7 @@ import (
 // that they send.
 func TestOriginsThatBrowsersSend(t *testing.T) {
 	for _, origin := range []string{
-		"https://app.example.org", "http://localhost:3000", "https://a.test:8443", "http://127.0.0.1:5173", "http://[::1]:8080",
+		"https://app.example.org", "http://localhost:3000", "https://a.test:8443", "http://127.0.0.1:5173", "http://[::1]:8080", "http://[::ffff:102:304]",
 		"https://xn--bcher-kva.example", "https://a_b.test", "https://a.test.", "chrome-extension://abcdefghijklmnop", "capacitor://localhost",
 	} {
 		if err := (&Rules{Origins: []string{origin}}).Check(); err != nil {
@@ -29,6 +29,7 @@ func TestOriginsThatBrowsersSend(t *testing.T) {
 		"https://app.example.org:":       "(want https://app.example.org)",
 		"https://app.example.org:08443":  "(want https://app.example.org:8443)",
 		"http://[0::1]:8080":             "(want http://[::1]:8080)",
+		"http://[::ffff:1.2.3.4]":        "(want http://[::ffff:102:304])",
 		"https://*.example.org":          "* stands for nothing here",
 		"https://bücher.example":         "xn--",
 		"http://127.1:3000":              "browsers send another host",

@@ -147,7 +147,10 @@ func checkOrigin(origin string) error {
 	if origin == gateway.AnyOrigin {
 		return nil
 	}
-	return account.CheckOrigin(origin)
+	if err := account.CheckOrigin(origin); err != nil {
+		return fmt.Errorf("%w, or %s alone for all", err, gateway.AnyOrigin)
+	}
+	return nil
 }
 
 // checkEndpoint checks the URL of an OTLP collector; empty means none.
