@@ -17,8 +17,8 @@ import (
 	"ashlar/kv"
 )
 
-// openTarget opens a folder or a bucket. Nothing is asked of it yet, so an error is one of the argument, or of the
-// environment that belongs to it.
+// openTarget opens a folder or a bucket. It asks nothing of it yet, so an error is one of the
+// argument or of the environment that belongs to it.
 func openTarget(place string) (backup.Target, error) {
 	target, err := backup.OpenTarget(place)
 	return target, family.Usage(err)

@@ -37,7 +37,7 @@ the configuration: hosts, limits and rules apply at once, other entries after a 
 				if loaded.Store.Cassandra.Used() || loaded.Data != "" {
 					return loaded, nil
 				}
-				return loaded, fmt.Errorf("%w: no data directory is given: type %s --data DIR with that of `ashlar import`, or `ashlar demo` for one to try; see %s --help",
+				return loaded, fmt.Errorf("%w: no data directory is given: type %s --data DIR with the directory of `ashlar import`, or try `ashlar demo`; see %s --help",
 					errUsage, c.CommandPath(), c.CommandPath())
 			}
 			signal.Reset(syscall.SIGHUP) // otherwise SIGHUP stops the command, see stopSignals

@@ -2,8 +2,9 @@ package site
 
 import "strings"
 
-// formsOnly returns pages for the paths to which only forms lead. When a rejected form is opened again from the
-// address bar, a bookmark or a restored tab, they redirect to the closest page above, which has the form.
+// formsOnly returns pages for the paths to which only forms lead. When a rejected form is opened
+// again from the address bar, a bookmark or a restored tab, they redirect to the closest page above,
+// which has the form.
 func formsOnly(all []Page) (more []Page) {
 	get := make(map[string]bool)
 	var posts []string

@@ -36,7 +36,7 @@ func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		lost = true
+		lost = lost || refused == nil
 		if refused != nil && errors.Is(unjudged, errNoneToSend) {
 			unjudged = err
 		}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// memberRest is for how many polls a node that failed is not asked.
+// memberRest is the number of polls for which a node that failed is not asked.
 const memberRest = 5
 
 // Group follows several nodes of one chain. A head is followed only if a quorum of the nodes
