@@ -19,7 +19,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// random adds a method whose result has the given size, and becomes about half as large compressed.
+// random adds a method whose result has the given size, and shrinks little when it is compressed.
 func random(n *gateway.Network, bytes int) {
 	content := make([]byte, bytes/2)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // documented never to fail
