@@ -5,7 +5,7 @@ set -e
 if command -v systemd-sysusers >/dev/null; then
 	systemd-sysusers ashlar.conf
 	systemd-tmpfiles --create ashlar.conf
-	chgrp ashlar /etc/ashlar/ashlar.yaml
+	[ ! -e /etc/ashlar/ashlar.yaml ] || chgrp ashlar /etc/ashlar/ashlar.yaml
 fi
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
