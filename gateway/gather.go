@@ -82,7 +82,6 @@ func (c *countedConn) Write(b []byte) (int, error) {
 		c.holds = copy(c.held[:], b)
 		return len(b), nil
 	default:
-		c.gathering = false // the first write is too long to be held
 		return c.Conn.Write(b)
 	}
 }

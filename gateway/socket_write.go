@@ -27,7 +27,8 @@ func (s *socket) write(parts [][]byte) error {
 	s.writing.start()
 	defer s.writing.stop()
 	s.used.Store(s.writing.began.Load())
-	if conn := connOf(s.request); conn != nil && s.request.TLS == nil && len(message) > connBuffer-maxFrameHeader {
+	// Frames of writeDeflated are whole writes. Behind a long one, a control frame would be held.
+	if conn := connOf(s.request); conn != nil && s.request.TLS == nil && len(message) > connBuffer-maxFrameHeader && !s.deflates(message) {
 		conn.gather()
 		defer conn.release()
 	}
@@ -41,13 +42,18 @@ func (s *socket) write(parts [][]byte) error {
 // fragmentBytes is the size of the frames of a long message.
 const fragmentBytes = 64 << 10
 
+// deflates reports whether a message is sent by writeDeflated.
+func (s *socket) deflates(message []byte) bool {
+	return s.compressed && len(message) > fragmentBytes
+}
+
 // writeFrames sends a long message in several frames, between which pings are answered. The
 // library ends a connection whose ping it cannot answer within 5 seconds.
 func (s *socket) writeFrames(message []byte) error {
 	if len(message) <= fragmentBytes {
 		return s.conn.Write(s.endless, websocket.MessageText, message)
 	}
-	if s.compressed {
+	if s.deflates(message) {
 		return s.writeDeflated(message)
 	}
 	to, err := s.conn.Writer(s.endless, websocket.MessageText)
