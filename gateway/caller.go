@@ -274,16 +274,31 @@ func (p *payer) spend(credits int) *refusal {
 	if p.unlimited() {
 		return nil
 	}
-	now := time.Now()
-	for _, r := range p.rates() {
+	now, rates := time.Now(), p.rates()
+	for i, r := range rates {
 		if r.meter == nil {
 			continue
 		}
 		if excess, ok := r.meter.Spend(now, credits); !ok {
+			returnTo(rates[:i], credits)
 			return tooFast(RefusedRate, r.reason, p.settings.see, excess)
 		}
 	}
-	return p.settings.spendDays(p.caller, credits)
+	refused := p.settings.spendDays(p.caller, credits)
+	if refused != nil {
+		returnTo(rates[:], credits)
+	}
+	return refused
+}
+
+// returnTo gives back the credits of a call that another limit has refused: others share these
+// rates.
+func returnTo(rates []rate, credits int) {
+	for _, r := range rates {
+		if r.meter != nil {
+			r.meter.Return(credits)
+		}
+	}
 }
 
 // maxDebt is the longest a client may have to wait before it can pay for the messages of

@@ -62,6 +62,17 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	}
 }
 
+// unknown charges for a call of a method that does not exist, as much as for the cheapest one.
+func (g *gate) unknown(ctx context.Context) error {
+	e := exchangeOf(ctx)
+	e.called = true
+	if r := e.spend(1); r != nil {
+		return e.refuse(r)
+	}
+	e.caller.usage.Spent(e.network.unknown, 1)
+	return nil
+}
+
 // run waits for a slot and makes an answer, which follows out. The exchange has spent the
 // credits for it.
 func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, make func() ([]byte, error)) ([]byte, error) {

@@ -366,3 +366,31 @@ func TestRequestTimeBeginsAfterTheBody(t *testing.T) {
 		}
 	}
 }
+
+// A call that one limit refuses takes nothing from the others, which other keys and addresses share.
+func TestRefusedCallsTakeNothing(t *testing.T) {
+	var hours atomic.Int64
+	today := func() time.Time { return someDay.Add(time.Duration(hours.Load()) * time.Hour) }
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha")}, Keys: withRules(account.Rules{PerDay: 1}), Today: today,
+		Limits: gateway.Limits{Key: gateway.KeyLimits{Rate: limit.Rate{PerSecond: 0.01, Burst: 3}}},
+	}, 0)
+	for n, want := range []int{200, 429, 429, 429} {
+		if response, answer := s.post(call("test_name")); response.StatusCode != want {
+			t.Errorf("call %d: %d %s, expected %d", n, response.StatusCode, answer, want)
+		}
+	}
+	hours.Store(24)
+	if response, answer := s.post(call("test_name")); response.StatusCode != 200 {
+		t.Errorf("the next day: %d %s, expected that two of three credits of the rate are left", response.StatusCode, answer)
+	}
+}
+
+// Calls of unknown methods cost a credit each, also in a batch.
+func TestUnknownMethodsOfABatchCost(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: withRules(account.Rules{PerDay: 5})}, 0)
+	_, answer := s.post("[" + call("test_name") + strings.Repeat(","+call("unknown"), 9) + "]")
+	if strings.Count(answer, `"result"`) != 1 || strings.Count(answer, `"code":-32601`) != 4 || strings.Count(answer, "daily quota exceeded") != 5 {
+		t.Error(answer)
+	}
+}

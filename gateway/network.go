@@ -130,7 +130,7 @@ func newServed(network Network, methods *jsonrpc.Methods, rpc jsonrpc.Config, g 
 	if network.Observer != nil {
 		rpc.Observer = network.Observer
 	}
-	rpc.Parse = g.parse
+	rpc.Parse, rpc.Unknown = g.parse, g.unknown
 	g.series = func(string) usage.Series { return 0 }
 	if u != nil {
 		counts := newCounting(rpc.Observer, u, network.Name, methods)

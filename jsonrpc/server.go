@@ -35,6 +35,9 @@ type Config struct {
 	// that a transport can bound how many are parsed at once. It must either call parse or
 	// return an error.
 	Parse func(ctx context.Context, parse func()) error
+	// Unknown, if not nil, is called before a call of a method that does not exist is answered.
+	// If it returns an error, that is the answer.
+	Unknown func(ctx context.Context) error
 }
 
 // LongRequest is the size in bytes above which Config.Parse is called. Parsing a request of
@@ -174,7 +177,7 @@ func (s *Server) answerCall(ctx context.Context, c *call, out []byte) []byte {
 	if s.config.Observer != nil {
 		began = time.Now()
 	}
-	t, fault := s.find(c)
+	t, fault := s.find(ctx, c)
 	if fault == nil {
 		out, fault = s.run(ctx, t, c.params, appendHead(out, c.id, "result"))
 	}
@@ -204,12 +207,17 @@ func (s *Server) appendFault(out, id []byte, fault *Error) ([]byte, *Error) {
 }
 
 // find returns the method that c names, or an error.
-func (s *Server) find(c *call) (*target, *Error) {
-	if len(c.method) > maxMethodName {
-		return nil, Errorf(CodeInvalidRequest, "method name too long: %d > %d", len(c.method), maxMethodName)
-	}
+func (s *Server) find(ctx context.Context, c *call) (*target, *Error) {
 	t := s.methods[string(c.method)]
 	if t == nil {
+		if s.config.Unknown != nil {
+			if err := s.config.Unknown(ctx); err != nil {
+				return nil, s.fault(ctx, err, "charge for an unknown method")
+			}
+		}
+		if len(c.method) > maxMethodName {
+			return nil, Errorf(CodeInvalidRequest, "method name too long: %d > %d", len(c.method), maxMethodName)
+		}
 		fault := Errorf(CodeMethodNotFound, "the method %s does not exist/is not available", c.method)
 		if meant := typo.Meant(s.names, string(c.method)); meant != "" {
 			fault.Data = "did you mean " + meant + "?"

@@ -228,3 +228,22 @@ func ExampleMeter() {
 	fmt.Println(ok, excess.Wait)
 	// Output: false 100ms
 }
+
+// TestReturn: credits that are given back can be spent again, but no more than the burst.
+func TestReturn(t *testing.T) {
+	now := time.Unix(1000, 0)
+	m := NewMeter(Rate{PerSecond: 1, Burst: 10})
+	for range 3 {
+		if _, ok := m.Spend(now, 40); !ok { // more than the burst are taken like the burst
+			t.Fatal("the burst cannot be spent")
+		}
+		m.Return(40)
+	}
+	m.Return(4)
+	if _, ok := m.Spend(now, 10); !ok {
+		t.Error("the burst cannot be spent after it was given back")
+	}
+	if _, ok := m.Spend(now, 1); ok {
+		t.Error("more than the burst was spent")
+	}
+}

@@ -83,6 +83,18 @@ func (m *Meter) Spend(now time.Time, credits int) (Excess, bool) {
 	return Excess{}, true
 }
 
+// Return gives back credits that Spend has just taken.
+func (m *Meter) Return(credits int) {
+	if m.rate.Unlimited() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := min(float64(credits), float64(m.rate.Burst))
+	m.tokens = min(m.tokens+taken, max(m.tokens, m.share*float64(m.rate.Burst)))
+	m.total.spent -= taken
+}
+
 // wait returns how long it takes until there are more credits. A small share grows with what
 // is asked for.
 func (m *Meter) wait(more float64) time.Duration {
