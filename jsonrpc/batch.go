@@ -17,6 +17,7 @@ func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte
 	}
 	a := answers{out: append(out, '['), from: len(out), limit: s.config.BatchBytes, left: len(m.calls)}
 	a.holder, _ = ctx.Value(HolderKey{}).(Holder)
+	ctx = context.WithValue(ctx, batchKey{}, a.from+a.limit-len("}]"))
 	for i := range m.calls {
 		c := &m.calls[i]
 		if a.full {

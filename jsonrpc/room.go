@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"context"
+	"errors"
 	"math"
 )
 
@@ -38,7 +39,12 @@ type Holder interface {
 type Room struct {
 	end    int    // what the length of the buffer must not exceed
 	holder Holder // also checked; may be nil
+	shared bool   // end is nearer because of the other answers of a batch
 }
+
+// batchKey is the context key of the length that the buffer of a batch's answers may have at the
+// end of a result.
+type batchKey struct{}
 
 // RoomFor returns the room of a result that starts at the end of out. It must be called
 // before anything is appended. Without a server in ctx there is no limit.
@@ -49,6 +55,23 @@ func RoomFor(ctx context.Context, out []byte) Room {
 	}
 	room.holder, _ = ctx.Value(HolderKey{}).(Holder)
 	return room
+}
+
+// RoomLeft is RoomFor for a call that returns something only once, such as a poll of a filter. Its
+// result must fit beside the earlier answers of a batch, or it would be dropped.
+func RoomLeft(ctx context.Context, out []byte) Room {
+	room := RoomFor(ctx, out)
+	if end, ok := ctx.Value(batchKey{}).(int); ok && end < room.end {
+		room.end, room.shared = end, true
+	}
+	return room
+}
+
+// Never reports whether an error of Check means that a result fits into no answer, and not only
+// that there is no memory now, or no place beside the other answers of a batch.
+func (r Room) Never(err error) bool {
+	var e *Error
+	return !r.shared && errors.As(err, &e) && e.Code == CodeTooLarge
 }
 
 // Check returns the error that ends the call if the buffer with the result has grown to a

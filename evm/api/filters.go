@@ -103,12 +103,13 @@ func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([
 	}
 	f.reading.Lock()
 	defer f.reading.Unlock()
+	room := jsonrpc.RoomLeft(ctx, out)
 	if f.kind == polledHashes || f.kind == polledTransactions {
-		out, err = p.appendPending(f, jsonrpc.RoomFor(ctx, out), out)
+		out, err = p.appendPending(f, room, out)
 	} else {
-		out, err = p.appendUpdates(f, jsonrpc.RoomFor(ctx, out), out)
+		out, err = p.appendUpdates(f, room, out)
 	}
-	if err != nil { // it has fallen behind, or cannot go on
+	if errors.Is(err, feed.ErrFilterNotFound) || room.Never(err) { // it has fallen behind, or cannot go on
 		p.polled.Remove(jsonrpc.CallerFrom(ctx), id)
 	}
 	return out, err

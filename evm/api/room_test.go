@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -184,6 +186,53 @@ func TestFilterGivesTheRestLater(t *testing.T) {
 	}
 	if a := ask(1<<20, "eth_getFilterChanges", tooMuch); !bytes.Contains(a.Error, []byte("filter not found")) {
 		t.Errorf("after a block that did not fit: %s%s", a.Result, a.Error)
+	}
+}
+
+// noMemory is a holder that has no memory now.
+type noMemory struct{}
+
+func (noMemory) Hold(int) error   { return &jsonrpc.Error{Code: -32005, Message: "busy"} }
+func (noMemory) Reserve(int) bool { return false }
+
+// TestFilterLosesNothing: logs whose answer has no place in a batch, or for which there is no memory
+// now, are in the answer to a later poll.
+func TestFilterLosesNothing(t *testing.T) {
+	l, made := serveLive(t, ingest.DefaultDepths(), api.Config{}), newBranches(t)
+	var installed answer
+	raw, _ := limited(t, l.methods, 1<<20, requestOf(t, "eth_newFilter", map[string]any{}))
+	var id string
+	if err := errors.Join(json.Unmarshal(raw, &installed), json.Unmarshal(installed.Result, &id)); err != nil {
+		t.Fatal(err)
+	}
+	heads := l.dial(firstKey)
+	heads.send(requestOf(t, "eth_subscribe", "newHeads"))
+	heads.receive()
+	var want []string
+	for head := made.genesis; len(want) < 15; heads.receive() {
+		head = made.block(head, 3)
+		l.add(head)
+		l.setHead(head)
+		for _, tx := range head.Transactions() {
+			want = append(want, tx.Hash().Hex())
+		}
+	}
+	request := requestOf(t, "eth_getFilterChanges", id)
+	server := jsonrpc.NewServer(l.methods, jsonrpc.Config{BatchBytes: 4500})
+	if refused := server.Answer(context.WithValue(t.Context(), jsonrpc.HolderKey{}, noMemory{}), []byte(request), nil); !bytes.Contains(refused, []byte("busy")) {
+		t.Errorf("without memory: %s", refused)
+	}
+	var got []string
+	for range 20 {
+		var answers []answer
+		raw := server.Answer(t.Context(), []byte("["+request+","+request+"]"), nil)
+		if err := json.Unmarshal(raw, &answers); err != nil || len(answers) != 2 {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		got = append(append(got, hashesIn(answers[0].Result)...), hashesIn(answers[1].Result)...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -209,7 +209,8 @@ func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([
 	}
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	if out, err = p.appendUpdates(f, jsonrpc.RoomFor(ctx, out), out); err != nil { // it has fallen behind, or cannot go on
+	room := jsonrpc.RoomLeft(ctx, out)
+	if out, err = p.appendUpdates(f, room, out); errors.Is(err, feed.ErrFilterNotFound) || room.Never(err) { // it has fallen behind, or cannot go on
 		p.polled.Remove(jsonrpc.CallerFrom(ctx), id)
 	}
 	return out, err
