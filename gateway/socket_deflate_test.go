@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -54,19 +52,13 @@ func TestPingWithinALongCompressedAnswer(t *testing.T) {
 	plain := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0)
 	_, want := plain.post(call("test_random"))
 
-	handler, err := gateway.New(gateway.Config{Networks: []gateway.Network{n}, Keys: oneKey{}, Log: slog.New(slog.DiscardHandler)})
+	line, end := servePipe(t, gateway.Config{Networks: []gateway.Network{n}})
+	defer end()
+	conn, err := line.DialContext(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := &pipes{make(chan net.Conn), make(chan struct{})}
-	ctx, stop := context.WithCancel(t.Context())
-	server, err := gateway.Listen(ctx, gateway.ListenConfig{Listener: line}, handler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	conn, _ := line.DialContext(ctx, "", "")
+	defer conn.Close()
 	send := func(text string) {
 		t.Helper()
 		if _, err := io.WriteString(conn, text); err != nil {
@@ -111,10 +103,5 @@ func TestPingWithinALongCompressedAnswer(t *testing.T) {
 	got, err := io.ReadAll(flate.NewReader(strings.NewReader(zipped.String() + "\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 	if err != nil || string(got) != want {
 		t.Errorf("%d bytes that differ from the %d over HTTP, error %v", len(got), len(want), err)
-	}
-	_ = conn.Close()
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }

@@ -6,54 +6,26 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"ashlar/gateway"
+	"ashlar/internal/pipes"
 
 	"github.com/coder/websocket"
 )
 
-// pipes is a listener of connections in memory, which have no buffers.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.conns:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
-func (p *pipes) DialContext(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	p.conns <- server
-	return client, nil
-}
-
-// dialPipe opens a WebSocket over a pipe, within a bubble of synctest. What is written waits
-// until the other end reads it, and time passes only while everything waits. end ends both.
-func dialPipe(t *testing.T, config gateway.Config, compression websocket.CompressionMode) (c *socket, end func()) {
+// servePipe serves connections in memory. end stops that.
+func servePipe(t *testing.T, config gateway.Config) (line *pipes.Listener, end func()) {
+	t.Helper()
 	config.Keys, config.Log = oneKey{}, slog.New(slog.DiscardHandler)
 	handler, err := gateway.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := &pipes{make(chan net.Conn), make(chan struct{})}
+	line = pipes.Listen()
 	ctx, stop := context.WithCancel(t.Context())
 	server, err := gateway.Listen(ctx, gateway.ListenConfig{Listener: line}, handler)
 	if err != nil {
@@ -61,8 +33,21 @@ func dialPipe(t *testing.T, config gateway.Config, compression websocket.Compres
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
+	return line, func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// dialPipe opens a WebSocket over a pipe, within a bubble of synctest. What is written waits
+// until the other end reads it, and time passes only while everything waits. end ends both.
+func dialPipe(t *testing.T, config gateway.Config, compression websocket.CompressionMode) (c *socket, end func()) {
+	t.Helper()
+	line, stop := servePipe(t, config)
 	dialer := &http.Client{Transport: &http.Transport{DialContext: line.DialContext}}
-	conn, _, err := websocket.Dial(ctx, "ws://pipe/ws/v3/"+goodKey, &websocket.DialOptions{HTTPClient: dialer, CompressionMode: compression})
+	conn, _, err := websocket.Dial(t.Context(), "ws://pipe/ws/v3/"+goodKey, &websocket.DialOptions{HTTPClient: dialer, CompressionMode: compression})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +55,6 @@ func dialPipe(t *testing.T, config gateway.Config, compression websocket.Compres
 	return &socket{t, conn}, func() {
 		_ = conn.CloseNow()
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	}
 }
 

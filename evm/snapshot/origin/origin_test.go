@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ashlar/internal/pipes"
 )
 
 const content = "the content of a file"
@@ -26,39 +27,6 @@ func check(got []byte) error {
 		return fmt.Errorf("%w: %d bytes", errWrong, len(got))
 	}
 	return nil
-}
-
-// pipes are connections in memory between a client and a server. Within a bubble of synctest, time
-// passes only while everything waits, however busy the machine is.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.conns:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // get requests a file from a server whose answers are given, the last one for ever. It
@@ -73,7 +41,7 @@ func get(t *testing.T, ctx context.Context, answers ...http.HandlerFunc) (int, e
 		}
 		answers[min(int(requests.Add(1)), len(answers))-1](w, r)
 	})
-	line := &pipes{make(chan net.Conn), make(chan struct{})}
+	line := pipes.Listen()
 	go func() { _ = server.Serve(line) }()
 	defer server.Close()
 	o, err := Open("http://pipe/deep/index?token=x", "index")
@@ -82,7 +50,7 @@ func get(t *testing.T, ctx context.Context, answers ...http.HandlerFunc) (int, e
 	}
 	defer o.Close()
 	transport := o.client.Transport.(*http.Transport)
-	transport.DialContext, transport.Proxy = line.dial, nil
+	transport.DialContext, transport.Proxy = line.DialContext, nil
 	o.Tries, o.Wait, o.Idle, o.Whole = 4, time.Millisecond, 2*time.Second, 6*time.Second
 	got, err := o.Get(ctx, "a file", 100, check)
 	if err == nil && (string(got) != content || o.Read() != int64(len(content))) {
