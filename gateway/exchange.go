@@ -103,7 +103,7 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 	if e.called {
 		return out
 	}
-	if r := e.spend(1); r != nil {
+	if r := e.spendUnknown(); r != nil {
 		if !e.observed {
 			e.countRefused(r)
 		}
@@ -112,8 +112,17 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 	if !e.observed {
 		e.countUnread(out[mark:])
 	}
-	e.caller.usage.Spent(e.network.unknown, 1)
 	return out
+}
+
+// spendUnknown charges for what calls no method that exists, as much as for the cheapest one. It
+// returns a refusal if a limit is exceeded.
+func (e *exchange) spendUnknown() *refusal {
+	if r := e.spend(1); r != nil {
+		return r
+	}
+	e.caller.usage.Spent(e.network.unknown, 1)
+	return nil
 }
 
 // receive records how many bytes of a request have been read. Once they are no longer free,

@@ -62,14 +62,13 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	}
 }
 
-// unknown charges for a call of a method that does not exist, as much as for the cheapest one.
+// unknown charges for a call of a method that does not exist.
 func (g *gate) unknown(ctx context.Context) error {
 	e := exchangeOf(ctx)
 	e.called = true
-	if r := e.spend(1); r != nil {
+	if r := e.spendUnknown(); r != nil {
 		return e.refuse(r)
 	}
-	e.caller.usage.Spent(e.network.unknown, 1)
 	return nil
 }
 
