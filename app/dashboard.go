@@ -38,11 +38,11 @@ func (s *Service) newDashboard() (http.Handler, error) {
 
 // shownNetworks returns the networks for the dashboard.
 func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
-	all, c := make([]site.Network, 0, len(s.Networks())), s.current.Load()
+	all, c, alert := make([]site.Network, 0, len(s.Networks())), s.current.Load(), s.alert()
 	for n := range s.asked() {
 		presented := n.family.Presentation()
 		shown := site.Network{
-			Name: n.Name, Family: n.family.Name(), Hosts: c.HostsOf(n.Name), Methods: describedMethods(c, n), Alert: s.alert(),
+			Name: n.Name, Family: n.family.Name(), Hosts: c.HostsOf(n.Name), Methods: describedMethods(c, n), Alert: alert,
 			Snippets: func(url, password string) []site.Snippet {
 				return shownSnippets(presented.Snippets(url, password))
 			},

@@ -57,13 +57,9 @@ func TestDashboardsHosts(t *testing.T) {
 	expect("DASH.example.org:443", true)
 }
 
-// An operator signs in, asks in the console, and sees that counted and all limits.
-func TestDashboardIsWired(t *testing.T) {
-	s, _ := served(t, func(c *config.Config) {
-		c.Networks = map[string]config.Network{"demo": {Hosts: []string{"demo.example.org"}}}
-		c.Limits.KeyRate = 12.5
-	})
-	base := "http://" + s.server.Addr().String()
+// signIn creates an operator, and returns a browser that is signed in, and where the dashboard is.
+func signIn(t *testing.T, s *Service) (browser *http.Client, base string) {
+	t.Helper()
 	token, _, err := s.accounts.Create(t.Context(), account.NewAccount{Email: "a@example.org", Role: account.RoleOperator})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +68,26 @@ func TestDashboardIsWired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	browser := &http.Client{Jar: jar}
+	browser, base = &http.Client{Jar: jar}, "http://"+s.server.Addr().String()
+	response, err := browser.PostForm(base+"/reset", url.Values{"token": {token}, "password": {"a stone on a stone"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), "Your password was set.") {
+		t.Fatalf("sign in: %d, %v, %s", response.StatusCode, err, text)
+	}
+	return browser, base
+}
+
+// An operator signs in, asks in the console, and sees that counted and all limits.
+func TestDashboardIsWired(t *testing.T) {
+	s, _ := served(t, func(c *config.Config) {
+		c.Networks = map[string]config.Network{"demo": {Hosts: []string{"demo.example.org"}}}
+		c.Limits.KeyRate = 12.5
+	})
+	browser, base := signIn(t, s)
 	see := func(response *http.Response, err error, wants ...string) {
 		t.Helper()
 		if err != nil {
@@ -89,9 +104,7 @@ func TestDashboardIsWired(t *testing.T) {
 			}
 		}
 	}
-	response, err := browser.PostForm(base+"/reset", url.Values{"token": {token}, "password": {"a stone on a stone"}})
-	see(response, err, "Your password was set.")
-	response, err = browser.PostForm(base+"/console", url.Values{"network": {"demo"}, "request": {blockNumber}})
+	response, err := browser.PostForm(base+"/console", url.Values{"network": {"demo"}, "request": {blockNumber}})
 	see(response, err, "HTTP 200", "&#34;result&#34;: &#34;0x0&#34;")
 	for path, want := range map[string]string{
 		"/usage": "1 call, 0 % failed; 1 credit;", "/service": "eth_<wbr>blockNumber", "/limits": "12.5", "/networks": "http://demo.example.org:", "/people": "a@example.org",
@@ -119,18 +132,7 @@ func TestPagesOfTheRest(t *testing.T) {
 	if status, home := get(t, "http://"+s.server.Addr().String()+"/"); status != http.StatusOK || !strings.Contains(home, "cannot be read") || strings.Contains(home, "&#34;result&#34;:") {
 		t.Errorf("the home page: %d, %s", status, home)
 	}
-	token, _, err := s.accounts.Create(t.Context(), account.NewAccount{Email: "a@example.org", Role: account.RoleOperator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser, base := &http.Client{Jar: jar}, "http://"+s.server.Addr().String()
-	if _, err := browser.PostForm(base+"/reset", url.Values{"token": {token}, "password": {"a stone on a stone"}}); err != nil {
-		t.Fatal(err)
-	}
+	browser, base := signIn(t, s)
 	for path, want := range map[string]string{
 		"/networks": "The state of this network cannot be read: no node answers", "/": "Overview", "/keys/new": "broken", "/console": "broken", "/docs": "broken",
 	} {
