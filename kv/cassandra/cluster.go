@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +62,7 @@ type Config struct {
 	Logger *slog.Logger // nil: discard
 
 	observer gocql.QueryObserver // for tests; nil: none
+	connect  connector           // for tests of encrypted connections; nil: that of net
 }
 
 const (
@@ -92,6 +94,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.SplitBytes = cmp.Or(c.SplitBytes, DefaultSplitBytes)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.connect == nil {
+		c.connect = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	}
 	switch {
 	case len(c.Hosts) == 0:
@@ -181,10 +186,12 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	if c.config.User != "" {
 		o.Authenticator = gocql.PasswordAuthenticator{Username: c.config.User, Password: c.config.Password}
 	}
+	encrypted := dialer{connect: c.config.connect, config: c.config.TLS}
 	if c.config.TLS != nil {
-		o.SslOpts = &gocql.SslOptions{Config: c.config.TLS, EnableHostVerification: !c.config.TLS.InsecureSkipVerify}
+		o.HostDialer = &encrypted
 	}
 	session, err := o.CreateSession()
+	err = encrypted.explain(err)
 	if err != nil && strings.Contains(err.Error(), "password are incorrect") { // the driver has no type for it
 		return nil, fmt.Errorf("user %q or its password is %w", c.config.User, errRefused)
 	}

@@ -3,6 +3,7 @@ package cassandra
 import (
 	"context"
 	"errors"
+	"net"
 
 	"ashlar/kv"
 
@@ -49,6 +50,11 @@ func (s *Store) Late(name, value string) func(context.Context) (applied bool, er
 
 // Observe has f called after each attempt of a statement or batch at a node.
 func (c *Config) Observe(f func(host string, timedOut bool)) { c.observer = observer(f) }
+
+// Connect has encrypted connections opened by f.
+func (c *Config) Connect(f func(ctx context.Context, network, address string) (net.Conn, error)) {
+	c.connect = f
+}
 
 type observer func(host string, timedOut bool)
 

@@ -2,6 +2,7 @@ package cassandra_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,6 +16,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,4 +130,74 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %v, expected one line with %q", what, err, c.want)
 		}
 	}
+}
+
+// TestLateRefusal has a node refuse a client's certificate before the client writes its
+// first message, which fails then. The reason is the node's alert.
+func TestLateRefusal(t *testing.T) {
+	authority := issue(t, nil, "authority")
+	identity := issue(t, authority, "node", net.IPv4(127, 0, 0, 1))
+	trusted := x509.NewCertPool()
+	trusted.AddCert(authority.Certificate)
+	node, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{identity.Raw}, PrivateKey: identity.key}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		var once sync.Once
+		for {
+			conn, err := node.Accept()
+			if err != nil {
+				return
+			}
+			if err := conn.(*tls.Conn).HandshakeContext(t.Context()); err != nil {
+				once.Do(func() { close(refused) })
+			}
+			conn.Close()
+		}
+	}()
+	defer func() { node.Close(); <-stopped }()
+
+	config := cassandra.Config{Hosts: []string{"127.0.0.1"}, Port: node.Addr().(*net.TCPAddr).Port, Keyspace: "encrypted", TLS: &tls.Config{RootCAs: trusted}}
+	config.Connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return &lateWriter{Conn: conn, refused: refused, failed: make(chan struct{})}, err
+	})
+	_, err = cassandra.Connect(t.Context(), config, true)
+	if want := "a node refused the encrypted connection: remote error: tls: certificate required"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, expected %q at the end", err, want)
+	}
+}
+
+// lateWriter is a client's connection whose first write after the handshake is made when
+// the node has refused it, and fails. Nothing is read between the handshake and that write.
+type lateWriter struct {
+	net.Conn
+	refused <-chan struct{}
+	writes  atomic.Int32  // two belong to the handshake: the hello, and the certificate with what ends the handshake
+	failed  chan struct{} // closed when the third write has failed
+}
+
+func (c *lateWriter) Write(b []byte) (int, error) {
+	switch n := c.writes.Add(1); {
+	case n <= 2:
+		return c.Conn.Write(b)
+	case n == 3:
+		<-c.refused
+		defer close(c.failed)
+	}
+	return 0, syscall.EPIPE
+}
+
+func (c *lateWriter) Read(b []byte) (int, error) {
+	if c.writes.Load() >= 2 {
+		<-c.failed
+	}
+	return c.Conn.Read(b)
 }
