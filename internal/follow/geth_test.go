@@ -112,14 +112,14 @@ func checkAccessList(t *testing.T, service *node.Client) {
 }
 
 // mineAbove mines until the head has a new highest number, for clients that detect new heads by their
-// number only.
+// number only, and until geth has nothing left of which it would make blocks later.
 func (u *upstream) mineAbove() {
 	u.t.Helper()
 	var highest uint64
 	for _, block := range u.blocks {
 		highest = max(highest, block.number)
 	}
-	for u.mine(senders); u.head() <= highest; {
+	for u.mine(senders); u.head() <= highest || u.hasLeftOver(); {
 		u.mine(senders)
 	}
 }

@@ -3,6 +3,7 @@ package follow
 import (
 	"errors"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,13 +12,37 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/params"
 )
+
+// waitingNonce is a nonce that no sender reaches.
+const waitingNonce = 1 << 20
+
+// hasLeftOver reports whether geth's pool has transactions that dropped blocks have left over: geth includes them
+// some time.
+func (u *upstream) hasLeftOver() bool {
+	u.t.Helper()
+	pool := call[map[string]map[common.Address]map[string]any](u.t, u.client, "txpool_content")
+	for i, key := range u.keys {
+		included := u.nonce(i)
+		for _, sorted := range pool { // pending and queued
+			for text := range sorted[crypto.PubkeyToAddress(key.PublicKey)] {
+				if nonce, err := strconv.ParseUint(text, 10, 64); err != nil {
+					u.t.Fatal(err)
+				} else if nonce >= included && nonce < waitingNonce {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
 
 // letWait adds a transaction with a nonce gap to geth's pool, and returns its hash.
 func (u *upstream) letWait() common.Hash {
 	u.t.Helper()
-	tx := u.sign(senders-1, 1<<20, 0)
+	tx := u.sign(senders-1, waitingNonce, 0)
 	raw, err := tx.MarshalBinary()
 	if err != nil {
 		u.t.Fatal(err)
