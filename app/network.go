@@ -46,6 +46,7 @@ func Place(ctx context.Context, data store.Stores, f family.Family, name string)
 	return family.Place{
 		Name: name, Data: string(dir), New: !exists,
 		Open: func(o kv.Options) (kv.Store, error) {
+			o.Tables = f.Tables()
 			accept := o.Accept
 			o.Accept = func(r kv.Reader) error {
 				if err := checkFamily(r, f); err != nil || accept == nil {
@@ -157,7 +158,7 @@ func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options
 		return nil, nil, fmt.Errorf("network %s: %w", name, store.NotFound(ctx, data, name))
 	}
 	var found family.Family
-	o.Existing = true
+	o.Existing, o.Tables = true, Families().Tables()
 	o.Accept = func(r kv.Reader) error {
 		found, _ = FamilyOf(ctx, r) // the family gets the error too
 		return found.Accept(ctx, r)

@@ -185,6 +185,15 @@ func (all Families) OfFormat(format string) (Family, bool) {
 	return nil, false
 }
 
+// Tables returns the tables of all families. Each has an ID of its own.
+func (all Families) Tables() []*kv.Table {
+	var tables []*kv.Table
+	for _, f := range all {
+		tables = append(tables, f.Tables()...)
+	}
+	return tables
+}
+
 // Methods returns the names of the methods of all families, with those of every network.
 func (all Families) Methods() ([]string, error) {
 	names := []string{openrpc.Discover}

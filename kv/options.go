@@ -15,9 +15,9 @@ type Options struct {
 	// become durable later than usual, but keep the order that [Store.Write] promises:
 	// a crash may go back to the last Sync.
 	BulkLoad bool
-	// Apart, if set, is a table with about half of what is written. An engine may
-	// keep it apart from the others, so that both are compacted side by side.
-	Apart *Table
+	// Tables are those that the store may have, and maybe others. An engine stores those that
+	// are missing here as if they were not [Table.Apart].
+	Tables []*Table
 	// Existing makes Open return ErrNotFound, and change nothing, if there is no store.
 	Existing bool
 	// ReadOnly leaves the store as it is; every write returns an error. It includes

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 
+	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/history/audit"
@@ -14,7 +15,7 @@ import (
 // shows the progress on bar after the word doing.
 func change(data store.Stores, network string, accept func(kv.Reader) error, doing string, bar *os.File,
 	work func(kv.Store, *audit.Progress) error) (err error) {
-	opened, err := data.OpenNetwork(network, kv.Options{CacheBytes: verifyCache, Existing: true, Accept: accept})
+	opened, err := data.OpenNetwork(network, kv.Options{CacheBytes: verifyCache, Existing: true, Accept: accept, Tables: app.Families().Tables()})
 	if errors.Is(err, kv.ErrNotFound) {
 		err = family.ErrNoBlocks
 	}

@@ -59,5 +59,5 @@ func (m *measurement) runSnapshot(ctx context.Context, genesis *core.Genesis, a 
 }
 
 func (m *measurement) open(name string) (kv.Store, error) {
-	return m.dir.OpenNetwork(name, kv.Options{BulkLoad: true, CacheBytes: m.cacheBytes, Apart: archive.LargestTable()})
+	return m.dir.OpenNetwork(name, kv.Options{BulkLoad: true, CacheBytes: m.cacheBytes, Tables: archive.Tables()})
 }

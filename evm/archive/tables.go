@@ -20,7 +20,7 @@ var (
 	accounts      = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
 	slots         = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
 	codes         = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List, Expected: true}
-	trieNodes     = &kv.Table{ID: 0x23, Name: "trie_nodes", Kind: kv.Versions, Expected: true}
+	trieNodes     = &kv.Table{ID: 0x23, Name: "trie_nodes", Kind: kv.Versions, Expected: true, Apart: true}
 	logPostings   = &kv.Table{ID: 0x30, Name: "log_postings", Kind: kv.List}
 	tracePostings = &kv.Table{ID: 0x31, Name: "trace_postings", Kind: kv.Versions}
 )
@@ -29,9 +29,6 @@ var (
 func Tables() []*kv.Table {
 	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accessLists, traceCounts, accounts, slots, codes, trieNodes, logPostings, tracePostings}
 }
-
-// LargestTable returns the table that takes about half of the store's space.
-func LargestTable() *kv.Table { return trieNodes }
 
 // The pointers of an EVM network that are not common to all families.
 const (

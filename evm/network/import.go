@@ -55,7 +55,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	o := kv.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
+	o := kv.Options{BulkLoad: true, CacheBytes: importCache}
 	if named := flags[flagGenesis]; named != "" {
 		if err := checkGenesisName(p.Name, named); err != nil {
 			return nil, err

@@ -85,7 +85,7 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 	if err != nil {
 		return nil, err
 	}
-	o := kv.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
+	o := kv.Options{BulkLoad: true, CacheBytes: importCache}
 	return beginWith(ctx, p, o, first, traces, older, &snapshotOrigin{Source: source})
 }
 

@@ -32,7 +32,7 @@ func accept(o Options, lock *directoryLock) error {
 		return err
 	}
 	g := newGuard(o.Logger)
-	config := configure(o, g, new(loading))
+	config := configure(o, g)
 	config.Lock, config.FS, config.ReadOnly = lock.Lock, o.FS, true
 	s, err := openDatabase(o, config, g)
 	if err != nil {

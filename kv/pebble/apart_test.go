@@ -16,7 +16,7 @@ import (
 func TestApart(t *testing.T) {
 	for _, apart := range []byte{1, 0x23, math.MaxUint8} {
 		t.Run(fmt.Sprintf("table %#x", apart), func(t *testing.T) {
-			store, err := Open(Options{Path: "store", FS: vfs.NewMem(), Options: kv.Options{BulkLoad: true, Apart: &kv.Table{ID: apart}}})
+			store, err := Open(Options{Path: "store", FS: vfs.NewMem(), Options: kv.Options{BulkLoad: true, Tables: []*kv.Table{{ID: 0x30}, {ID: apart, Apart: true}}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,8 @@
 package pebble
 
 import (
-	"context"
 	"encoding/binary"
+	"fmt"
 	"testing"
 
 	"ashlar/kv"
@@ -11,57 +11,45 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestCompressionWhileLoading: on the lowest level, a bulk load compresses the table that is kept
-// apart only lightly, until Compact. Other stores, and other tables, are compressed thoroughly.
-func TestCompressionWhileLoading(t *testing.T) {
+// TestCompression: on the lowest level, tables that are kept apart are compressed lightly, and
+// others thoroughly.
+func TestCompression(t *testing.T) {
 	const thorough = "ZSTD"
-	const apart, other = 0x23, 0x22
-	for name, load := range map[string]bool{"bulk load": true, "others": false} {
-		t.Run(name, func(t *testing.T) {
-			table := kv.Table{ID: apart, Name: "apart", Kind: kv.List}
-			store, err := Open(Options{Path: "store", FS: vfs.NewMem(), Options: kv.Options{BulkLoad: load, Apart: &table}})
+	tables := []*kv.Table{
+		{ID: 0x22, Name: "before", Kind: kv.List}, {ID: 0x23, Name: "first", Kind: kv.List, Apart: true},
+		{ID: 0x24, Name: "between", Kind: kv.List}, {ID: 0x25, Name: "second", Kind: kv.List, Apart: true},
+	}
+	for _, load := range []bool{true, false} {
+		t.Run(fmt.Sprintf("bulk load %v", load), func(t *testing.T) {
+			store, err := Open(Options{Path: "store", FS: vfs.NewMem(), Options: kv.Options{BulkLoad: load, Tables: tables}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			merge := func() error {
-				return store.db.Compact(t.Context(), []byte{pointerTable, prefixEnd}, immediateSuccessor(nil, lastPrefix(0xff)), true)
-			}
-			// The first run lies alone.
-			for run, step := range []struct {
-				compact  func() error
-				thorough bool
-			}{{merge, false}, {merge, !load}, {func() error { return store.Compact(context.Background()) }, true}, {merge, !load}} {
+			for run := range 2 { // the first lies alone: Pebble moves files that overlap with none, as they are
 				batch := store.NewBatch()
-				for _, id := range []byte{other, apart} {
+				for _, table := range tables {
 					for i := range 100 {
-						batch.Put(&kv.Table{ID: id, Name: "t", Kind: kv.List}, binary.BigEndian.AppendUint64(nil, uint64(i)), uint64(run), make([]byte, 100))
+						batch.Put(table, binary.BigEndian.AppendUint64(nil, uint64(i)), uint64(run), make([]byte, 100))
 					}
 				}
 				if err := store.Write(t.Context(), batch); err != nil {
 					t.Fatal(err)
 				}
-				if err := store.db.Flush(); err != nil {
+				if err := store.Compact(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if err := step.compact(); err != nil {
-					t.Fatal(err)
-				}
-				if run == 0 {
-					continue // Pebble moves tables that overlap with none, as they are
-				}
-				levels, err := store.db.SSTables(lsm.WithProperties())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, file := range levels[bottomLevel] {
-					id, got := file.Smallest.UserKey[0], file.Properties.CompressionName
-					if want := id != apart || step.thorough; (got == thorough) != want {
-						t.Errorf("run %d: the file of table %#x is compressed with %s, expected thoroughly: %v", run, id, got, want)
-					}
-				}
-				if len(levels[bottomLevel]) < 2 {
-					t.Errorf("run %d: %d files on the lowest level", run, len(levels[bottomLevel]))
+			}
+			levels, err := store.db.SSTables(lsm.WithProperties())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if files := levels[bottomLevel]; len(files) != len(tables) {
+				t.Fatalf("%d files on the lowest level, expected one for each of %d tables", len(files), len(tables))
+			}
+			for i, file := range levels[bottomLevel] {
+				if got := file.Properties.CompressionName; (got == thorough) == tables[i].Apart {
+					t.Errorf("the file of table %s is compressed with %s, expected thoroughly: %v", tables[i].Name, got, !tables[i].Apart)
 				}
 			}
 		})

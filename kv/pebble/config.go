@@ -2,8 +2,10 @@ package pebble
 
 import (
 	"math"
+	"slices"
 	"strings"
-	"sync/atomic"
+
+	"ashlar/kv"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -32,14 +34,9 @@ const (
 	bulkLevelBytes = 1 << 30
 )
 
-// loading is the state of a bulk load that its compactions depend on.
-type loading struct {
-	final atomic.Int32 // calls of Compact under way: what they write stays
-}
-
 // configure chooses Pebble's options for rows that are written once, rarely
 // removed, and read by one seek each.
-func configure(o Options, g *guard, l *loading) *lsm.Options {
+func configure(o Options, g *guard) *lsm.Options {
 	c := &lsm.Options{
 		Comparer:           newComparer(),
 		FormatMajorVersion: lsm.FormatValueSeparation,
@@ -97,31 +94,37 @@ func configure(o Options, g *guard, l *loading) *lsm.Options {
 	}
 	// Reads must not trigger compactions.
 	c.Experimental.ReadSamplingMultiplier = -1
-	c.Experimental.SpanPolicyFunc = spanPolicy(o, l)
+	c.Experimental.SpanPolicyFunc = spanPolicy(o.Tables)
 	return c
 }
 
-// spanPolicy ends a file where the table begins or ends that is kept apart. During a bulk load,
-// that table's rows are merged several times before they stay where they are, and thorough
-// compression takes half of the time of a merge. So it is left to the final Compact.
-func spanPolicy(o Options, l *loading) lsm.SpanPolicyFunc {
+// spanPolicy ends a file where a table begins or ends that is kept apart, and compresses such a
+// table lightly. Thorough compression of trie nodes would save 4 % of the disk, and cost a proof that
+// misses the cache a sixth more, and a merge a third (docs/performance-experiments.md).
+func spanPolicy(tables []*kv.Table) lsm.SpanPolicyFunc {
+	var apart []byte // their IDs, ascending
+	for _, t := range tables {
+		if t.Apart {
+			apart = append(apart, t.ID)
+		}
+	}
+	slices.Sort(apart)
 	// Pebble would move the values of all rows of a partition but the first out
 	// of line, taking them for garbage soon to be; here every version is read.
-	policy := lsm.SpanPolicy{DisableValueSeparationBySuffix: true}
-	apart := o.Apart
+	others := lsm.SpanPolicy{DisableValueSeparationBySuffix: true}
+	lightly := others
+	lightly.PreferFastCompression = true
 	return func(from []byte) (lsm.SpanPolicy, []byte, error) {
+		next, isApart := slices.BinarySearch(apart, from[0])
 		switch {
-		case apart == nil || from[0] > apart.ID:
-			return policy, nil, nil
-		case from[0] < apart.ID:
-			return policy, []byte{apart.ID, prefixEnd}, nil
+		case isApart && from[0] == math.MaxUint8:
+			return lightly, nil, nil
+		case isApart:
+			return lightly, []byte{from[0] + 1, prefixEnd}, nil
+		case next < len(apart):
+			return others, []byte{apart[next], prefixEnd}, nil
 		}
-		policy := policy
-		policy.PreferFastCompression = o.BulkLoad && l.final.Load() == 0
-		if apart.ID < math.MaxUint8 {
-			return policy, []byte{apart.ID + 1, prefixEnd}, nil
-		}
-		return policy, nil, nil
+		return others, nil, nil
 	}
 }
 

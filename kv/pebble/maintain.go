@@ -153,8 +153,6 @@ func (s *Store) compact(ctx context.Context) error {
 	if err := s.db.Flush(); err != nil {
 		return err
 	}
-	s.loading.final.Add(1)
-	defer s.loading.final.Add(-1)
 	return s.db.Compact(ctx, []byte{pointerTable, prefixEnd}, immediateSuccessor(nil, lastPrefix(0xff)), true)
 }
 

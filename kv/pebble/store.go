@@ -72,7 +72,6 @@ type Store struct {
 	space    *space
 	place    *checkpointPlace
 	bulk     bool
-	loading  *loading
 	closed   atomic.Bool
 	stats    atomic.Pointer[kv.Stats] // as of the last time that they could be read
 	pointers sync.Mutex               // held while pointers change, from comparing to setting
@@ -140,8 +139,7 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 		return nil, err
 	}
 	g := newGuard(o.Logger)
-	l := new(loading)
-	config := configure(o, g, l)
+	config := configure(o, g)
 	config.Lock = lock.Lock
 	if o.ReadOnly {
 		config.ReadOnly, config.FS = true, o.FS
@@ -156,7 +154,7 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.lock, s.place, s.loading = lock, place, l
+	s.lock, s.place = lock, place
 	s.space = &space{fs: o.FS, path: o.Path, reserve: o.Reserve, log: o.Logger}
 	return s, nil
 }

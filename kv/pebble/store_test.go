@@ -17,7 +17,7 @@ func modes() map[string]pebble.Options {
 		"Log":           {},
 		"LogSmall":      {Options: kv.Options{BufferBytes: small, CacheBytes: 1 << 20}},
 		"BulkLoad":      {Options: kv.Options{BulkLoad: true}},
-		"BulkLoadSmall": {Options: kv.Options{BulkLoad: true, BufferBytes: small, CacheBytes: 1 << 20, Apart: &kv.Table{ID: 0xfe}}},
+		"BulkLoadSmall": {Options: kv.Options{BulkLoad: true, BufferBytes: small, CacheBytes: 1 << 20, Tables: []*kv.Table{{ID: 0xfe, Apart: true}}}},
 	}
 }
 
