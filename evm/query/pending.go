@@ -51,6 +51,7 @@ func (v *View) withPending(ctx context.Context) (*View, error) {
 	defer p.making.Release(1)
 	pooled := p.pool.Version()
 	if p.view != nil && p.on == v.branch && (p.pooled == pooled || time.Since(p.made) < pendingAge) {
+		p.view = p.view.withForkchoice(v.safe, v.finalized)
 		return p.view, nil
 	}
 	view, err := v.buildPending(ctx)
@@ -62,6 +63,16 @@ func (v *View) withPending(ctx context.Context) (*View, error) {
 	}
 	p.view, p.on, p.pooled, p.made = view, v.branch, pooled, time.Now()
 	return view, nil
+}
+
+// withForkchoice returns the view with other safe and finalized blocks.
+func (v *View) withForkchoice(safe, finalized chain.Ref) *View {
+	if v.safe == safe && v.finalized == finalized {
+		return v
+	}
+	other := *v
+	other.safe, other.finalized = safe, finalized
+	return &other
 }
 
 // buildPending builds a pending block on the view's head.
