@@ -24,7 +24,7 @@ import (
 // The head moves before the move is published. A client that subscribes in between may know
 // the new blocks already, so it gets only those that its own view of the chain lacks.
 type publisher struct {
-	chain  *query.Chain
+	chain  source
 	polled *feed.Filters[*polledFilter]
 	blocks *feed.Journal[*update]
 	held   *limit.Ledger // memory of log subscribers, by caller
@@ -40,6 +40,13 @@ type publisher struct {
 	// Only the publishing goroutine uses the fields below.
 	logs  map[common.Hash][]query.Log // of the newest published blocks, for their removal
 	stuck time.Time                   // since when the head's move cannot be published; zero if it can
+}
+
+// source is the chain that is published, a [query.Chain].
+type source interface {
+	View(ctx context.Context) (*forwarded.View, error)
+	Present() *forwarded.View
+	Logs(ctx context.Context, view *forwarded.View, f *query.Filter, limit int, found func(*query.Log) error) error
 }
 
 // subscriber is a subscription to heads, or to logs.
@@ -58,7 +65,7 @@ type update struct {
 	bytes   int
 }
 
-func newPublisher(chain *query.Chain, config Config) *publisher {
+func newPublisher(chain source, config Config) *publisher {
 	limits, now := config.Filters.WithDefaults(), config.Now
 	if now == nil {
 		now = time.Now
@@ -123,11 +130,12 @@ func (p *publisher) expire() {
 // called again, because nodes did not say what is in the new blocks: they may have dropped
 // them already, and then the next head is published instead.
 func (p *publisher) publish(ctx context.Context) (done bool) {
-	to := p.chain.Present()
+	p.mu.Lock()
+	to := p.chain.Present() // while nobody can join
 	if to == nil {
+		p.mu.Unlock()
 		return true
 	}
-	p.mu.Lock()
 	from := p.published
 	idle := len(p.subs)+p.filters == 0
 	if from == nil || idle {

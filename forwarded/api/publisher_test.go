@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"ashlar/chain"
+	"ashlar/forwarded"
+	"ashlar/forwarded/query"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// nodes is a chain whose head a test moves.
+type nodes struct {
+	present *forwarded.View
+	taken   func()            // called after Present has taken the head, once
+	fetched func(block byte)  // called before Logs returns, once
+	gone    map[byte]struct{} // blocks without logs
+}
+
+func (n *nodes) View(context.Context) (*forwarded.View, error) { return n.Present(), nil }
+
+func (n *nodes) Present() *forwarded.View {
+	view := n.present
+	if taken := n.taken; taken != nil {
+		n.taken = nil
+		taken()
+	}
+	return view
+}
+
+// Logs says that each block has one log.
+func (n *nodes) Logs(_ context.Context, _ *forwarded.View, f *query.Filter, _ int, found func(*query.Log) error) error {
+	block := f.Hash[0]
+	if fetched := n.fetched; fetched != nil {
+		n.fetched = nil
+		fetched(block)
+	}
+	if _, is := n.gone[block]; is {
+		return errors.New("no node has the block")
+	}
+	return found(&query.Log{BlockHash: *f.Hash, JSON: fmt.Appendf(nil, `{"blockHash":%q}`, f.Hash.Hex())})
+}
+
+// chainOf returns a chain of the block 9 and a block for each letter.
+func chainOf(letters string) *forwarded.View {
+	blocks := []*forwarded.Block{{Ref: chain.Ref{Number: 9, Hash: common.Hash{'9'}}}}
+	for _, letter := range []byte(letters) {
+		last := blocks[len(blocks)-1]
+		hash := common.Hash{letter}
+		blocks = append(blocks, &forwarded.Block{
+			Ref: chain.Ref{Number: last.Number + 1, Hash: hash}, Parent: last.Hash, JSON: fmt.Appendf(nil, `{"hash":%q}`, hash.Hex()),
+		})
+	}
+	return forwarded.NewView(blocks, 0, 0)
+}
+
+// connection is a client's connection. It records its notifications.
+type connection struct {
+	ctx     context.Context
+	running sync.WaitGroup
+	results []json.RawMessage // once it has ended
+}
+
+func (c *connection) Start(stream jsonrpc.Stream) (string, error) {
+	c.running.Go(func() {
+		_ = stream(c.ctx, "0x1", func(parts ...[]byte) error {
+			c.results = append(c.results, parts[1])
+			return nil
+		})
+	})
+	return "0x1", nil
+}
+
+func (c *connection) StartSteps(jsonrpc.Step) (string, error) { return "", errors.ErrUnsupported }
+func (c *connection) Stop(string) bool                        { return false }
+
+// clients are one of each kind that begin at the same moment.
+type clients struct {
+	t           *testing.T
+	p           *publisher
+	heads, logs connection
+	end         context.CancelFunc
+	filters     [2]string // for blocks and for logs
+}
+
+func (c *clients) join() {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	c.heads.ctx, c.logs.ctx, c.end = ctx, ctx, cancel
+	blocks, err := c.p.newBlockFilter(ctx, []byte(`[]`), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	logs, err := c.p.newLogFilter(ctx, []byte(`[{}]`), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.filters = [2]string{string(blocks), string(logs)}
+	for _, one := range []struct {
+		connection *connection
+		params     string
+	}{{&c.heads, `["newHeads"]`}, {&c.logs, `["logs",{}]`}} {
+		if _, err := c.p.subscribeMethod(jsonrpc.WithNotifier(ctx, one.connection), []byte(one.params), nil); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// expect ends the subscriptions, and compares what clients got: "x" for a head or a log, "-x" for a
+// removed log.
+func (c *clients) expect(heads, logs string) {
+	c.t.Helper()
+	c.end()
+	c.heads.running.Wait()
+	c.logs.running.Wait()
+	for i, want := range []string{heads, logs} {
+		polled, err := c.p.getFilterChanges(c.t.Context(), []byte("["+c.filters[i]+"]"), nil)
+		if err != nil {
+			c.t.Error(err)
+			continue
+		}
+		var list []json.RawMessage
+		if err := json.Unmarshal(polled, &list); err != nil {
+			c.t.Fatal(err)
+		}
+		if got := c.describe(list); got != want {
+			c.t.Errorf("the filter %d got %q, expected %q", i, got, want)
+		}
+	}
+	if got := c.describe(c.heads.results); got != heads {
+		c.t.Errorf("the subscription to heads got %q, expected %q", got, heads)
+	}
+	if got := c.describe(c.logs.results); got != logs {
+		c.t.Errorf("the subscription to logs got %q, expected %q", got, logs)
+	}
+}
+
+func (c *clients) describe(results []json.RawMessage) string {
+	c.t.Helper()
+	var all []string
+	for _, result := range results {
+		var one struct {
+			Hash, BlockHash common.Hash
+			Removed         bool
+		}
+		if result[0] == '"' {
+			result = fmt.Appendf(nil, `{"hash":%s}`, result)
+		}
+		if err := json.Unmarshal(result, &one); err != nil {
+			c.t.Fatal(err)
+		}
+		all = append(all, strings.Repeat("-", map[bool]int{true: 1}[one.Removed])+string(rune(max(one.Hash[0], one.BlockHash[0]))))
+	}
+	return strings.Join(all, " ")
+}
+
+// newClients returns a publisher that has published a chain, to clients that do not matter.
+func newClients(t *testing.T, published string) (*nodes, *clients) {
+	t.Helper()
+	n := &nodes{present: chainOf(published), gone: make(map[byte]struct{})}
+	p := newPublisher(n, Config{})
+	others := &clients{t: t, p: p}
+	others.join()
+	t.Cleanup(func() {
+		others.end()
+		others.heads.running.Wait()
+		others.logs.running.Wait()
+	})
+	if !p.publish(t.Context()) {
+		t.Fatal("the first head is not published")
+	}
+	return n, &clients{t: t, p: p}
+}
+
+// Nobody joins between the moment when a round takes the head and its beginning: a client that knew a
+// newer head would get it again in the next round.
+func TestNobodyJoinsBeforeARound(t *testing.T) {
+	n, c := newClients(t, "")
+	n.present = chainOf("x")
+	joined := false
+	n.taken = func() {
+		n.present = chainOf("xy")
+		if joined = c.p.mu.TryLock(); joined {
+			c.p.mu.Unlock()
+			c.join()
+		}
+	}
+	c.p.publish(t.Context())
+	if !joined {
+		c.join()
+	}
+	c.p.publish(t.Context())
+	n.present = chainOf("xyz")
+	c.p.publish(t.Context())
+	c.expect("z", "z")
+}
