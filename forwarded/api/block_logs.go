@@ -82,19 +82,18 @@ func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update
 	if !known {
 		var err error
 		if logs, err = p.logsOf(ctx, view, u.block); err != nil {
-			return err
+			return fmt.Errorf("the logs of block %s: %w", u.block.Ref, err)
 		}
 	}
 	u.logs = logs
 	if !u.dropped {
 		p.logs[u.block.Hash] = logs
 	} else {
-		delete(p.logs, u.block.Hash)
 		u.logs = make([]query.Log, len(logs))
 		for i, log := range logs {
 			var err error
 			if log.JSON, err = removed(log.JSON); err != nil {
-				return err
+				return fmt.Errorf("the logs of block %s: %w", u.block.Ref, err)
 			}
 			u.logs[len(logs)-1-i] = log
 		}

@@ -21,10 +21,20 @@ const filterBytes = 512
 // polledFilter is a filter that is read by polling.
 type polledFilter struct {
 	watched *watchedLogs // nil: hashes of blocks
-	start
 
 	reading  sync.Mutex // held while the filter is read, so that nothing is returned twice
+	start               // changed with the publisher's mu and reading held
+	joined   []*update  // guarded by reading: that led it to the head of its first round, and were not returned yet
 	position uint64     // guarded by reading: in the journal, after the last entry returned
+}
+
+// join lets a filter return what leads it to the head of a round, and then the entries of the
+// journal from a position on.
+func (f *polledFilter) join(r *round, position uint64) {
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	f.joined, f.position = r.joining[f.view], position
+	f.start = start{round: r.number}
 }
 
 // feedMethods describes the methods by which clients subscribe, and install and poll filters.
@@ -182,6 +192,9 @@ func (p *publisher) install(ctx context.Context, watched *watchedLogs, out []byt
 	if err != nil {
 		return out, err
 	}
+	if f.view != nil {
+		p.joining = append(p.joining, f)
+	}
 	p.filters++
 	p.watch(watched)
 	return jsonrpc.AppendString(out, id), nil
@@ -224,15 +237,22 @@ func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte
 		return out, feed.ErrFilterNotFound
 	}
 	list := jsonrpc.NewList(append(out, '['), room)
+	for ; len(f.joined) > 0 && list.Len() < maxLogs; f.joined = f.joined[1:] {
+		before := list
+		if err := f.append(f.joined[0], &list); err != nil {
+			return before.End(err)
+		}
+	}
 	for _, u := range updates {
 		if list.Len() >= maxLogs {
 			break
 		}
 		before := list
-		if err := f.append(u, &list); err != nil {
-			return before.End(err)
+		if f.wants(u) {
+			if err := f.append(u, &list); err != nil {
+				return before.End(err)
+			}
 		}
-		f.passed(u)
 		f.position++
 	}
 	return list.End(nil)
@@ -241,7 +261,6 @@ func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte
 // append appends the entries that the filter selects from an update. It returns an error if they do not fit.
 func (f *polledFilter) append(u *update, list *jsonrpc.List) error {
 	switch {
-	case !f.wants(u):
 	case f.watched == nil && !u.dropped:
 		return list.Add(jsonrpc.AppendString(list.Next(), u.block.Hash.Hex()))
 	case f.watched != nil && f.watched.within(u.block.Number):

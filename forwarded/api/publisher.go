@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -22,7 +23,8 @@ import (
 // newest first, then the added ones, oldest first.
 //
 // The head moves before the move is published. A client that subscribes in between may know
-// the new blocks already, so it gets only those that its own view of the chain lacks.
+// the new blocks already, so it gets what leads from its own view of the chain to the next head
+// that is published, see [start].
 type publisher struct {
 	chain  source
 	polled *feed.Filters[*polledFilter]
@@ -32,9 +34,10 @@ type publisher struct {
 
 	mu        sync.Mutex                       // held while a block is published, so that nobody joins meanwhile
 	published *forwarded.View                  // guarded by mu: everything up to its head is published
-	round     uint64                           // guarded by mu: of publishing
+	round     uint64                           // guarded by mu: the number of the last one
 	busy      bool                             // guarded by mu: a round is under way
 	subs      map[*feed.Subscriber]*subscriber // guarded by mu
+	joining   []*polledFilter                  // guarded by mu: filters that join
 	filters   int                              // guarded by mu: polled filters, including any that expired since the last sweep
 
 	// Only the publishing goroutine uses the fields below.
@@ -61,6 +64,7 @@ type update struct {
 	block   *forwarded.Block
 	dropped bool
 	round   uint64
+	head    []byte      // of an added block, for subscribers to heads
 	logs    []query.Log // with the member removed as it is now
 	bytes   int
 }
@@ -130,56 +134,32 @@ func (p *publisher) expire() {
 // called again, because nodes did not say what is in the new blocks: they may have dropped
 // them already, and then the next head is published instead.
 func (p *publisher) publish(ctx context.Context) (done bool) {
-	p.mu.Lock()
-	to := p.chain.Present() // while nobody can join
-	if to == nil {
-		p.mu.Unlock()
-		return true
-	}
-	from := p.published
-	idle := len(p.subs)+p.filters == 0
-	if from == nil || idle {
-		p.published = to
-		p.mu.Unlock()
+	r := p.startRound()
+	if r == nil {
 		clear(p.logs)
 		p.stuck = time.Time{}
 		return true
 	}
-	p.round++
-	p.busy = true
-	round := p.round
-	p.mu.Unlock()
-	dropped, added, ok := forwarded.Changes(from, to)
-	var updates []*update
-	for _, b := range dropped {
-		updates = append(updates, &update{block: b, dropped: true, round: round})
-	}
-	for _, b := range added {
-		updates = append(updates, &update{block: b, round: round})
-	}
-	if ok {
-		err := p.fetchLogs(ctx, to, added)
-		if err != nil && p.postpone(err, to) {
+	err := r.compare()
+	if err == nil {
+		if err = p.fetch(ctx, r); err != nil && p.postpone(err, r.to) {
 			return false
 		}
-		ok = err == nil
 	}
-	for _, u := range updates {
-		if ok {
-			ok = p.publishUpdate(ctx, to, u)
-		}
+	if err == nil {
+		err = p.publishRound(ctx, r)
 	}
-	if !ok && ctx.Err() == nil {
-		slog.Error("the changes are not known: dropping all subscriptions and filters", "from", from.Head().Ref, "to", to.Head().Ref)
+	if err != nil && ctx.Err() == nil {
+		slog.Error("the changes are not known: dropping all subscriptions and filters", "from", r.from.Head().Ref, "to", r.to.Head().Ref, "error", err)
 		p.dropAll()
 	}
 	p.stuck = time.Time{}
-	p.advance(to)
+	p.advance(r.to)
 	return true
 }
 
 // postpone ends a round that has published nothing, and reports whether it is to be tried
-// again. A client that subscribes meanwhile begins in the round that publishes the move.
+// again, as another round.
 func (p *publisher) postpone(why error, to *forwarded.View) bool {
 	if p.stuck.IsZero() {
 		p.stuck = time.Now()
@@ -190,7 +170,6 @@ func (p *publisher) postpone(why error, to *forwarded.View) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.round--
 	p.busy = false
 	return true
 }
@@ -207,40 +186,47 @@ func (p *publisher) advance(to *forwarded.View) {
 	}
 }
 
-// publishUpdate publishes one block, and reports whether it could. Filters get it first, so
-// that a client that was notified finds it in its filters too.
-func (p *publisher) publishUpdate(ctx context.Context, view *forwarded.View, u *update) bool {
-	if p.wantsLogs() {
-		if err := p.addLogs(ctx, view, u); err != nil {
-			slog.Error("the logs of a block are not known", "block", u.block.Ref, "error", err)
-			return false
+// complete adds to an update what clients get.
+func (p *publisher) complete(ctx context.Context, r *round, u *update) (err error) {
+	if !u.dropped {
+		if u.head, err = encodeHead(u.block); err != nil {
+			return fmt.Errorf("encode block %s: %w", u.block.Ref, err)
 		}
 	}
-	head, err := encodeHead(u.block)
-	if err != nil {
-		slog.Error("encode a head", "block", u.block.Ref, "error", err)
-		return false
+	u.bytes = updateBytes + len(u.head)
+	if r.watchLogs {
+		return p.addLogs(ctx, r.to, u)
 	}
+	return nil
+}
+
+// publishUpdate publishes one block. Filters get it first, so that a client that was notified
+// finds it in its filters too.
+func (p *publisher) publishUpdate(u *update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.filters > 0 {
-		p.blocks.Append(u, u.bytes+updateBytes)
+		p.blocks.Append(u, u.bytes)
 	}
 	for _, s := range p.subs {
-		switch {
-		case !s.wants(u):
-		case s.watched == nil && !u.dropped:
-			s.Notify(head)
-		case s.watched != nil && s.watched.within(u.block.Number):
-			for i := range u.logs {
-				if s.watched.Match(&u.logs[i]) {
-					s.Notify(u.logs[i].JSON)
-				}
+		if s.wants(u) {
+			s.notify(u)
+		}
+	}
+}
+
+// notify sends the client what it selects from an update.
+func (s *subscriber) notify(u *update) {
+	switch {
+	case s.watched == nil && !u.dropped:
+		s.Notify(u.head)
+	case s.watched != nil && s.watched.within(u.block.Number):
+		for i := range u.logs {
+			if s.watched.Match(&u.logs[i]) {
+				s.Notify(u.logs[i].JSON)
 			}
 		}
-		s.passed(u)
 	}
-	return true
 }
 
 // updateBytes is the memory of an update without its logs.
@@ -263,6 +249,7 @@ func (p *publisher) dropAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.blocks.Break()
+	p.joining = nil
 	for s := range p.subs {
 		s.End()
 	}
@@ -270,17 +257,17 @@ func (p *publisher) dropAll() {
 
 // begin returns where a client begins that subscribes now. mu is held.
 func (p *publisher) begin() start {
-	view := p.chain.Present()
+	s, view := start{round: p.round}, p.chain.Present()
 	if view == nil {
-		return start{}
+		return s
 	}
 	if !p.busy && (len(p.subs)+p.filters == 0 || p.published == nil) {
 		p.published = view // nothing was published for anybody else
 	}
-	if !p.busy && p.published.Head().Hash == view.Head().Hash {
-		return start{}
+	if p.busy || p.published.Head().Hash != view.Head().Hash {
+		s.view = view
 	}
-	return start{view: view, round: p.round + 1}
+	return s
 }
 
 // subscribe starts a subscription to heads, or to the logs of a filter.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -67,12 +68,16 @@ type connection struct {
 	ctx     context.Context
 	running sync.WaitGroup
 	results []json.RawMessage // once it has ended
+	sent    func()            // called with each notification, if not nil
 }
 
 func (c *connection) Start(stream jsonrpc.Stream) (string, error) {
 	c.running.Go(func() {
 		_ = stream(c.ctx, "0x1", func(parts ...[]byte) error {
 			c.results = append(c.results, parts[1])
+			if c.sent != nil {
+				c.sent()
+			}
 			return nil
 		})
 	})
@@ -122,16 +127,7 @@ func (c *clients) expect(heads, logs string) {
 	c.heads.running.Wait()
 	c.logs.running.Wait()
 	for i, want := range []string{heads, logs} {
-		polled, err := c.p.getFilterChanges(c.t.Context(), []byte("["+c.filters[i]+"]"), nil)
-		if err != nil {
-			c.t.Error(err)
-			continue
-		}
-		var list []json.RawMessage
-		if err := json.Unmarshal(polled, &list); err != nil {
-			c.t.Fatal(err)
-		}
-		if got := c.describe(list); got != want {
+		if got := c.poll(c.filters[i]); got != want {
 			c.t.Errorf("the filter %d got %q, expected %q", i, got, want)
 		}
 	}
@@ -141,6 +137,21 @@ func (c *clients) expect(heads, logs string) {
 	if got := c.describe(c.logs.results); got != logs {
 		c.t.Errorf("the subscription to logs got %q, expected %q", got, logs)
 	}
+}
+
+// poll returns what a filter got.
+func (c *clients) poll(id string) string {
+	c.t.Helper()
+	polled, err := c.p.getFilterChanges(c.t.Context(), []byte("["+id+"]"), nil)
+	if err != nil {
+		c.t.Error(err)
+		return ""
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(polled, &list); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.describe(list)
 }
 
 func (c *clients) describe(results []json.RawMessage) string {
@@ -201,4 +212,145 @@ func TestNobodyJoinsBeforeARound(t *testing.T) {
 	n.present = chainOf("xyz")
 	c.p.publish(t.Context())
 	c.expect("z", "z")
+}
+
+// A client that joins while a move is published gets what leads from the head at that moment to each
+// later one, and nothing else, however the head moves meanwhile.
+func TestJoinWhileTheHeadMoves(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, to    string   // the move that is being published
+		joins       string   // the chain when the client joins, while logs are fetched
+		then        []string // the heads of the rounds after that
+		heads, logs string
+	}{
+		"stays":                   {"", "x", "x", []string{"xz"}, "z", "z"},
+		"goes on":                 {"", "x", "xy", []string{"xy", "xyz"}, "z", "z"},
+		"goes on further":         {"", "x", "xy", []string{"xyz"}, "z", "z"},
+		"leaves":                  {"", "x", "y", []string{"y", "yz"}, "z", "z"},
+		"leaves further":          {"", "x", "y", []string{"yz"}, "z", "z"},
+		"leaves for a third":      {"", "x", "y", []string{"z"}, "z", "-y z"},
+		"leaves and returns":      {"", "x", "y", []string{"x", "xz"}, "x z", "-y x z"},
+		"returns":                 {"x", "y", "x", []string{"x", "xz"}, "z", "z"},
+		"returns and leaves":      {"x", "y", "x", []string{"y", "yz"}, "y z", "-x y z"},
+		"returns and leaves late": {"x", "y", "x", []string{"x", "y"}, "y", "-x y"},
+		"goes back":               {"", "xy", "", []string{"", "z"}, "z", "z"},
+		"follows":                 {"x", "y", "y", []string{"y", "yz"}, "z", "z"},
+		"follows further":         {"x", "y", "yz", []string{"yz", "w"}, "w", "-z -y w"},
+		"follows and returns":     {"x", "y", "y", []string{"x", "y", "xz"}, "x y x z", "-y x -x y -y x z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, c := newClients(t, test.from)
+			n.present = chainOf(test.to)
+			n.fetched = func(byte) {
+				n.present = chainOf(test.joins)
+				c.join()
+			}
+			c.p.publish(t.Context())
+			for _, head := range test.then {
+				n.present = chainOf(head)
+				if !c.p.publish(t.Context()) {
+					t.Fatalf("the head %s is not published", head)
+				}
+			}
+			c.expect(test.heads, test.logs)
+		})
+	}
+}
+
+// TestJoinAnytime compares what clients get that join at random moments, while the head moves at random,
+// with what leads from each head to the next one that is published.
+func TestJoinAnytime(t *testing.T) {
+	heads := []string{"", "x", "xy", "xyz", "xw", "v", "vu"}
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		move := func() string { return heads[random.IntN(len(heads))] }
+		n, c := newClients(t, "")
+		var all []*joined
+		join := func(at string) {
+			one := &joined{clients: &clients{t: t, p: c.p}, at: at}
+			one.join()
+			all = append(all, one)
+		}
+		for range 10 {
+			to, next := move(), move()
+			n.present = chainOf(to)
+			if random.IntN(3) == 0 {
+				join(to)
+			}
+			before := len(all)
+			n.fetched = func(byte) {
+				n.present = chainOf(next)
+				join(next)
+			}
+			if !c.p.publish(t.Context()) {
+				t.Fatal("a head is not published")
+			}
+			n.fetched = nil
+			for _, one := range all[:before] {
+				one.lead(to)
+			}
+		}
+		for _, one := range all {
+			one.expect(strings.Join(one.wantHeads, " "), strings.Join(one.wantLogs, " "))
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// joined are clients with what they must get.
+type joined struct {
+	*clients
+	at                  string
+	wantHeads, wantLogs []string
+}
+
+func (j *joined) lead(to string) {
+	dropped, added, _ := forwarded.Changes(chainOf(j.at), chainOf(to))
+	for _, b := range dropped {
+		j.wantLogs = append(j.wantLogs, "-"+string(rune(b.Hash[0])))
+	}
+	for _, b := range added {
+		name := string(rune(b.Hash[0]))
+		j.wantHeads, j.wantLogs = append(j.wantHeads, name), append(j.wantLogs, name)
+	}
+	j.at = to
+}
+
+// If no node tells the logs of a block that only a client that joins may know, they are left out.
+func TestJoinAtABlockThatIsForgotten(t *testing.T) {
+	n, c := newClients(t, "")
+	n.present, n.gone['y'] = chainOf("x"), struct{}{}
+	n.fetched = func(byte) {
+		n.present = chainOf("y")
+		c.join()
+	}
+	c.p.publish(t.Context())
+	n.present = chainOf("z")
+	c.p.publish(t.Context())
+	c.expect("z", "z")
+}
+
+// A client that joins before or after a head that is gone before its logs are known begins there all
+// the same: the next round leads it to the next head.
+func TestJoinAtAHeadThatIsNotPublished(t *testing.T) {
+	for _, during := range []bool{true, false} {
+		n, c := newClients(t, "")
+		n.present, n.gone['x'] = chainOf("x"), struct{}{}
+		if during {
+			n.fetched = func(byte) { c.join() }
+		}
+		if c.p.publish(t.Context()) {
+			t.Error("a head whose logs no node has is published")
+		}
+		if !during {
+			c.join()
+		}
+		for _, head := range []string{"y", "yz"} {
+			n.present = chainOf(head)
+			c.p.publish(t.Context())
+		}
+		c.expect("y z", "y z")
+	}
 }

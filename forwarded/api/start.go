@@ -1,40 +1,18 @@
 package api
 
-import (
-	"ashlar/forwarded"
+import "ashlar/forwarded"
 
-	"github.com/ethereum/go-ethereum/common"
-)
-
-// start is where a subscriber or filter begins.
+// start is where a subscriber or filter begins. A client whose view is not the published one joins:
+// it takes part from the first round that takes its head after the client subscribed. That round
+// leads the client from its own view to the round's head, and all others from the published head.
 type start struct {
-	view  *forwarded.View // of the chain when the client subscribed
-	round uint64          // until which blocks are published that the view may have; 0: none
-	// heard says of the blocks of these rounds whether the last notification added them. The head
-	// may leave the view and come back to it while they are published.
-	heard map[common.Hash]bool
+	view  *forwarded.View // of the chain when the client subscribed, as long as it joins; else nil
+	round uint64          // up to which it takes part in none
 }
 
-// wants reports whether a client that begins here is to be notified of a block in a round.
-func (s *start) wants(u *update) bool {
-	if u.round > s.round {
-		return true
-	}
-	has, ok := s.heard[u.block.Hash]
-	if !ok {
-		_, has = s.view.Number(u.block.Hash)
-	}
-	return has == u.dropped
-}
+// joinsIn reports whether a round is the first in which the client takes part, and must lead it there
+// from its own view.
+func (s *start) joinsIn(r *round) bool { return s.view != nil && r.number > s.round }
 
-// passed records that the client was notified of a block, or not, as wants said.
-func (s *start) passed(u *update) {
-	if u.round > s.round {
-		s.view, s.heard = nil, nil // not needed any more
-		return
-	}
-	if s.heard == nil {
-		s.heard = make(map[common.Hash]bool)
-	}
-	s.heard[u.block.Hash] = !u.dropped
-}
+// wants reports whether the client is to be notified of an update that is published to all.
+func (s *start) wants(u *update) bool { return s.view == nil && u.round > s.round }
