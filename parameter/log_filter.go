@@ -3,6 +3,7 @@ package parameter
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"ashlar/chain"
 	"ashlar/jsonrpc"
@@ -50,6 +51,43 @@ const (
 // Bytes returns the memory of the filter's addresses and topics.
 func (f *LogFilter) Bytes() int {
 	return addressBytes*len(f.Addresses) + topicBytes*(f.values()-len(f.Addresses))
+}
+
+var (
+	errPendingLogs  = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "pending logs are not supported"}
+	errInvalidRange = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
+)
+
+// NewBlocks returns the range of blocks, both included, in a filter for logs of new blocks. As
+// they are new, a range that begins or ends with the latest block is unbounded there. A range
+// from the latest block to another one makes no sense and is refused, as are safe and finalized
+// blocks.
+func (f *LogFilter) NewBlocks() (from, to uint64, err error) {
+	if f.From.Tag == chain.Pending || f.To.Tag == chain.Pending {
+		return 0, 0, errPendingLogs
+	}
+	from, fromLatest, fromOK := boundOfNew(f.From)
+	to, toLatest, toOK := boundOfNew(f.To)
+	if toLatest {
+		to = math.MaxUint64
+	}
+	if !fromOK || !toOK || fromLatest && !toLatest || from > to {
+		return 0, 0, errInvalidRange
+	}
+	return from, to, nil
+}
+
+// boundOfNew resolves one end of a range of blocks: a number, or the latest block.
+func boundOfNew(id chain.BlockID) (number uint64, latest, ok bool) {
+	switch id.Tag {
+	case chain.NoTag:
+		return id.Number, false, true
+	case chain.Earliest:
+		return 0, false, true
+	case chain.Latest:
+		return 0, true, true
+	}
+	return 0, false, false
 }
 
 var (

@@ -3,9 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
-	"math"
 
-	"ashlar/chain"
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
@@ -189,40 +187,13 @@ func (p *publisher) subscribeLogs(ctx context.Context, params []byte) (id string
 	return id, err
 }
 
-// watch returns the selection of new logs. As they are of new blocks, a range that
-// begins or ends with the latest block is unbounded there. A range from the latest block
-// to another one makes no sense and is refused, as are safe and finalized blocks. A
-// blockHash counts in eth_getFilterLogs only.
-func watch(f *parameter.LogFilter) (watchedLogs, error) {
+// watch returns the selection of new logs. A blockHash counts in eth_getFilterLogs only.
+func watch(f *parameter.LogFilter) (watched watchedLogs, err error) {
 	asked := &query.Filter{Addresses: f.Addresses, Topics: f.Topics}
-	watched := watchedLogs{Matcher: asked.Matcher(), to: math.MaxUint64}
+	watched.Matcher = asked.Matcher()
 	if err := f.CheckSize(); err != nil {
 		return watched, err
 	}
-	if f.From.Tag == chain.Pending || f.To.Tag == chain.Pending {
-		return watched, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "pending logs are not supported"}
-	}
-	from, fromLatest, fromOK := boundOfWatched(f.From)
-	to, toLatest, toOK := boundOfWatched(f.To)
-	if !fromOK || !toOK || fromLatest && !toLatest || !fromLatest && !toLatest && from > to {
-		return watched, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
-	}
-	watched.from = from
-	if !toLatest {
-		watched.to = to
-	}
-	return watched, nil
-}
-
-// boundOfWatched resolves one end of a range of blocks: a number, or the latest block.
-func boundOfWatched(id chain.BlockID) (number uint64, latest, ok bool) {
-	switch id.Tag {
-	case chain.NoTag:
-		return id.Number, false, true
-	case chain.Earliest:
-		return 0, false, true
-	case chain.Latest:
-		return 0, true, true
-	}
-	return 0, false, false
+	watched.from, watched.to, err = f.NewBlocks()
+	return watched, err
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
-	"ashlar/chain"
 	"ashlar/feed"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
@@ -89,8 +87,7 @@ type watchedLogs struct {
 	asked parameter.LogFilter
 }
 
-// parseWatched decodes the filter of a subscription or a polled filter. A range that begins or
-// ends with a tag is open there.
+// parseWatched decodes the filter of a subscription or a polled filter.
 func parseWatched(raw []byte) (*watchedLogs, error) {
 	asked, err := parameter.ParseLogFilter(raw)
 	switch {
@@ -99,14 +96,12 @@ func parseWatched(raw []byte) (*watchedLogs, error) {
 	case asked.Hash != nil:
 		return nil, errors.New("blockHash selects no new logs (want fromBlock and toBlock, or neither)")
 	}
-	watched := &watchedLogs{query.Filter{Addresses: asked.Addresses, Topics: asked.Topics, To: math.MaxUint64}, asked}
-	if asked.From.Tag == chain.NoTag {
-		watched.From = asked.From.Number
+	if err := asked.CheckSize(); err != nil {
+		return nil, err
 	}
-	if asked.To.Tag == chain.NoTag {
-		watched.To = asked.To.Number
-	}
-	return watched, asked.CheckSize()
+	watched := &watchedLogs{query.Filter{Addresses: asked.Addresses, Topics: asked.Topics}, asked}
+	watched.From, watched.To, err = asked.NewBlocks()
+	return watched, err
 }
 
 // within reports whether logs of a new block are selected.
