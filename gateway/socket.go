@@ -62,7 +62,7 @@ type socket struct {
 	streams  streams
 	paying   atomic.Pointer[payer] // payer for messages of streams; set before the first
 	running  sync.WaitGroup        // all goroutines except the reader
-	leaving  atomic.Bool           // drain was called because the network is no longer served
+	leaving  atomic.Bool           // drain was called
 	ending   atomic.Bool           // end was called; no further answers
 
 	used    atomic.Int64 // when a message was last received or sent, in Unix nanoseconds
@@ -328,7 +328,8 @@ func (s *socket) end(code websocket.StatusCode, reason string) {
 	s.running.Go(func() { _ = s.conn.Close(code, reason) }) // fails only if the connection is lost
 }
 
-// drain waits for messages in flight until ctx is done, then ends the connection.
+// drain waits for messages in flight until ctx is done, then ends the connection. It must be
+// called at most once, see leaving.
 func (s *socket) drain(ctx context.Context, reason string) {
 	for range cap(s.inFlight) {
 		select {

@@ -20,24 +20,33 @@ import (
 // servePipe serves connections in memory. end stops that.
 func servePipe(t *testing.T, config gateway.Config) (line *pipes.Listener, end func()) {
 	t.Helper()
+	_, line, stop := startPipe(t, config)
+	return line, func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// startPipe serves connections in memory. stop stops that, and returns Run's result.
+func startPipe(t *testing.T, config gateway.Config) (handler *gateway.Handler, line *pipes.Listener, stop func() error) {
+	t.Helper()
 	config.Keys, config.Log = oneKey{}, slog.New(slog.DiscardHandler)
 	handler, err := gateway.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	line = pipes.Listen()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	server, err := gateway.Listen(ctx, gateway.ListenConfig{Listener: line}, handler)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	return line, func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	return handler, line, func() error {
+		cancel()
+		return <-ended
 	}
 }
 
@@ -46,16 +55,23 @@ func servePipe(t *testing.T, config gateway.Config) (line *pipes.Listener, end f
 func dialPipe(t *testing.T, config gateway.Config, compression websocket.CompressionMode) (c *socket, end func()) {
 	t.Helper()
 	line, stop := servePipe(t, config)
+	c = dialLine(t, line, compression)
+	return c, func() {
+		_ = c.conn.CloseNow()
+		stop()
+	}
+}
+
+// dialLine opens a WebSocket on a server of startPipe.
+func dialLine(t *testing.T, line *pipes.Listener, compression websocket.CompressionMode) *socket {
+	t.Helper()
 	dialer := &http.Client{Transport: &http.Transport{DialContext: line.DialContext}}
 	conn, _, err := websocket.Dial(t.Context(), "ws://pipe/ws/v3/"+goodKey, &websocket.DialOptions{HTTPClient: dialer, CompressionMode: compression})
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.SetReadLimit(-1)
-	return &socket{t, conn}, func() {
-		_ = conn.CloseNow()
-		stop()
-	}
+	return &socket{t, conn}
 }
 
 // A ping is answered while a long answer is sent to a client on a slow line.

@@ -179,7 +179,9 @@ func (c *sockets) drain(ctx context.Context) error {
 		close(c.none)
 	}
 	for s := range c.open {
-		s.running.Go(func() { s.drain(ctx, reasonStopping) })
+		if s.leaving.CompareAndSwap(false, true) { // two would each hold places that the other waits for
+			s.running.Go(func() { s.drain(ctx, reasonStopping) })
+		}
 	}
 	c.mu.Unlock()
 	select {

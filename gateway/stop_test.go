@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ashlar/gateway"
 	"ashlar/jsonrpc/jsonrpctest"
+
+	"github.com/coder/websocket"
 )
 
 // inFlight starts a request whose method signals on begun when it runs.
@@ -84,4 +87,39 @@ func TestStopCutsOffAfterTheDrainTime(t *testing.T) {
 		t.Error("Run has returned while a method was running")
 	}
 	<-answer
+}
+
+// A server stops as soon as everything is answered, also while a connection ends for another reason:
+// its network is no longer served.
+func TestStopWhileANetworkEnds(t *testing.T) { synctest.Test(t, testStopWhileANetworkEnds) }
+
+func testStopWhileANetworkEnds(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	config := gateway.Config{Keys: oneKey{}, Networks: []gateway.Network{held(begun, release)}}
+	handler, line, stop := startPipe(t, config)
+	c := dialLine(t, line, websocket.CompressionDisabled)
+	for range 2 {
+		c.send(call("test_held"))
+		<-begun
+	}
+	config.Networks = []gateway.Network{network("beta")}
+	if err := handler.Reload(config); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // a sweep sees it
+	synctest.Wait()         // until it waits for the two answers
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	answers := make(chan int, 1)
+	go func() { answers <- c.drained(websocket.StatusGoingAway, "the network is no longer served") }()
+	for range 2 {
+		synctest.Wait() // until all wait for the next answer
+		release <- struct{}{}
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := <-answers; n != 2 {
+		t.Errorf("%d answers, expected 2", n)
+	}
 }
