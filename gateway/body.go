@@ -60,7 +60,7 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, err
 		e.begin(r.Context())
 		return buf, err
 	case strings.EqualFold(encoding, "gzip"):
-		zipped := b.buffers.Get()
+		zipped := e.claim(b.buffers, b.buffers.Get())
 		defer b.buffers.Put(zipped)
 		var err error
 		if *zipped, err = readAll(r.Body, *zipped, e); err != nil {

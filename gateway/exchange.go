@@ -178,6 +178,21 @@ func (e *exchange) Hold(length int) error {
 // Reserve implements jsonrpc.Holder.
 func (e *exchange) Reserve(capacity int) bool { return e.lease.Hold(e.asked + capacity) }
 
+// claim counts the memory of a buffer from a pool, because a short request may get one that a
+// long one left behind, and wait with it. If there is no memory for it, claim returns a small
+// buffer instead.
+func (e *exchange) claim(pool *jsonrpc.BufferPool, buf *[]byte) *[]byte {
+	if cap(*buf) <= smallBuffer {
+		return buf
+	}
+	if e.lease.Hold(e.claimed + cap(*buf)) {
+		e.claimed += cap(*buf)
+		return buf
+	}
+	pool.PutLarge(buf)
+	return new([]byte)
+}
+
 // Lend implements limit.Lender.
 func (e *exchange) Lend() limit.Lease {
 	return limit.Lease{Budget: e.settings.memory, Caller: e.caller.holding}

@@ -200,14 +200,14 @@ func refuseMethod(w http.ResponseWriter, r *http.Request, route route) {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer e.lease.Release()
 	defer e.stop()
-	body := h.claim(h.bodyBuffer(r), e)
+	body := e.claim(&h.buffers, h.bodyBuffer(r))
 	defer h.buffers.PutLarge(body)
 	var err error
 	if *body, err = h.bodies.read(r, *body, e); err != nil {
 		h.refuseBody(w, e, requestIDOf(*body), err)
 		return
 	}
-	out, reusable := h.claim(h.answerBuffer(*body), e), true
+	out, reusable := e.claim(&h.buffers, h.answerBuffer(*body)), true
 	defer func() {
 		if reusable {
 			h.putAnswer(*body, out)
@@ -250,21 +250,6 @@ func (h *Handler) answerBuffer(request []byte) *[]byte {
 	return h.buffers.Get()
 }
 
-// claim counts the memory of a reused buffer, because a short request may get one that a
-// long one left behind, and wait with it. If there is no memory for it, claim returns a
-// small buffer instead.
-func (h *Handler) claim(buf *[]byte, e *exchange) *[]byte {
-	if cap(*buf) <= smallBuffer {
-		return buf
-	}
-	if e.lease.Hold(e.claimed + cap(*buf)) {
-		e.claimed += cap(*buf)
-		return buf
-	}
-	h.buffers.PutLarge(buf)
-	return new([]byte)
-}
-
 // putAnswer releases a buffer that answerBuffer returned for the request.
 func (h *Handler) putAnswer(request []byte, out *[]byte) {
 	if len(request) >= longRequest {
@@ -284,7 +269,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, e *exchange, stat
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	w.Header().Add("Vary", "Accept-Encoding")
 	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		zipped := h.claim(h.buffers.Get(), e)
+		zipped := e.claim(&h.buffers, h.buffers.Get())
 		defer func() {
 			if err == nil {
 				h.buffers.Put(zipped)

@@ -181,7 +181,7 @@ func (s *socket) read() error {
 			}
 			continue
 		}
-		request := s.handler.claim(s.handler.buffers.Get(), e)
+		request := e.claim(&s.handler.buffers, s.handler.buffers.Get())
 		if *request, err = s.receive(message, *request, e); err != nil {
 			s.drop(e, request)
 			return err
@@ -279,7 +279,7 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 func (s *socket) answer(e *exchange, request *[]byte) {
 	n := &notifier{streams: &s.streams, socket: s, exchange: e}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
-	out := s.handler.claim(s.handler.answerBuffer(*request), e)
+	out := e.claim(&s.handler.buffers, s.handler.answerBuffer(*request))
 	*out = e.respond(*request, *out)
 	e.stop()
 	done := func() {

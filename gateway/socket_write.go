@@ -3,6 +3,8 @@ package gateway
 import (
 	"slices"
 
+	"ashlar/limit"
+
 	"github.com/coder/websocket"
 )
 
@@ -13,17 +15,32 @@ const maxFrameHeader = 10
 // its unanswered messages are dropped. Parts are joined here, where other connections do
 // not wait for it.
 func (s *socket) write(parts [][]byte) error {
-	var message []byte
 	if len(parts) == 1 {
-		message = parts[0]
-	} else {
-		joined := s.handler.buffers.Get()
-		defer s.handler.buffers.Put(joined)
-		for _, part := range parts {
-			*joined = append(*joined, part...)
-		}
-		message = *joined
+		return s.writeMessage(parts[0])
 	}
+	joined, lease := s.joined(parts)
+	defer lease.Release()
+	defer s.handler.buffers.Put(joined)
+	return s.writeMessage(*joined)
+}
+
+// joined returns the parts of a message in one buffer, and a lease on it, because it may be a large
+// one that another message left behind. The message itself is counted already.
+func (s *socket) joined(parts [][]byte) (*[]byte, limit.Lease) {
+	lease := limit.Lease{Budget: s.out.memory, Caller: s.out.holding}
+	joined := s.handler.buffers.Get()
+	if cap(*joined) > smallBuffer && !lease.Hold(cap(*joined)) {
+		s.handler.buffers.Put(joined)
+		joined = new([]byte)
+	}
+	for _, part := range parts {
+		*joined = append(*joined, part...)
+	}
+	return joined, lease
+}
+
+// writeMessage sends a message in one part.
+func (s *socket) writeMessage(message []byte) error {
 	s.writing.start()
 	defer s.writing.stop()
 	s.used.Store(s.writing.began.Load())

@@ -78,9 +78,10 @@ func (s *steps) next(ctx context.Context, id string) error {
 		return err
 	}
 	e.begin(ctx)
-	out := s.socket.handler.buffers.Get()
+	buffers := &s.socket.handler.buffers
+	out := e.claim(buffers, buffers.Get())
 	done := func() {
-		s.socket.handler.buffers.Put(out)
+		buffers.Put(out)
 		e.lease.Release()
 	}
 	var err error
