@@ -55,7 +55,10 @@ type deflater struct {
 	flate *flate.Writer
 }
 
-// deflaters are of type *deflater. Each holds 0.9 MB, so not every connection has one.
+// deflaterBytes is the memory of a deflater.
+const deflaterBytes = 848 << 10
+
+// deflaters are of type *deflater. They are large, so not every connection has one.
 var deflaters = sync.Pool{New: func() any {
 	d := &deflater{frames: frames{buf: make([]byte, 0, frameRoom+deflatedBytes+flushTail)}}
 	d.flate, _ = flate.NewWriter(&d.frames, flate.BestSpeed) // fails only for levels that do not exist

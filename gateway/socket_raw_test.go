@@ -56,19 +56,23 @@ func handshake(t testing.TB, s *running, headers string) (net.Conn, *bufio.Reade
 	return conn, r
 }
 
-// readFrame reads one of the server's frames, up to 64 KiB long.
+// readFrame reads one of the server's frames.
 func readFrame(r io.Reader) (first byte, payload string, err error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, "", err
 	}
 	n := int(head[1])
-	if n == 126 {
-		var long [2]byte
-		if _, err := io.ReadFull(r, long[:]); err != nil {
+	if n >= 126 {
+		long := make([]byte, 8)
+		size := 2
+		if n == 127 {
+			size = 8
+		}
+		if _, err := io.ReadFull(r, long[8-size:]); err != nil {
 			return 0, "", err
 		}
-		n = int(binary.BigEndian.Uint16(long[:]))
+		n = int(binary.BigEndian.Uint64(long))
 	}
 	body := make([]byte, n)
 	_, err = io.ReadFull(r, body)

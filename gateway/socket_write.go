@@ -41,15 +41,18 @@ func (s *socket) joined(parts [][]byte) (*[]byte, limit.Lease) {
 
 // writeMessage sends a message in one part.
 func (s *socket) writeMessage(message []byte) error {
+	lease := limit.Lease{Budget: s.out.memory, Caller: s.out.holding}
+	defer lease.Release()
+	form := s.formOf(message, &lease)
 	s.writing.start()
 	defer s.writing.stop()
 	s.used.Store(s.writing.began.Load())
 	// Frames of writeDeflated are whole writes. Behind a long one, a control frame would be held.
-	if conn := connOf(s.request); conn != nil && s.request.TLS == nil && len(message) > connBuffer-maxFrameHeader && !s.deflates(message) {
+	if conn := connOf(s.request); conn != nil && s.request.TLS == nil && len(message) > connBuffer-maxFrameHeader && form != formDeflated {
 		conn.gather()
 		defer conn.release()
 	}
-	err := s.writeFrames(message)
+	err := s.writeFrames(message, form)
 	if err != nil {
 		s.end(closeGone, "the client has disconnected")
 	}
@@ -59,25 +62,50 @@ func (s *socket) writeMessage(message []byte) error {
 // fragmentBytes is the size of the frames of a long message.
 const fragmentBytes = 64 << 10
 
-// deflates reports whether a message is sent by writeDeflated.
-func (s *socket) deflates(message []byte) bool {
-	return s.compressed && len(message) > fragmentBytes
+// form is how a message is sent.
+type form int
+
+const (
+	formPlain    form = iota
+	formZipped        // in one frame, compressed by the library
+	formDeflated      // in several frames, see writeDeflated
+)
+
+// formOf returns how a message is sent. What its compression takes until the client has read it is
+// added to a lease. If there is no memory for that, the message is sent as it is.
+func (s *socket) formOf(message []byte, lease *limit.Lease) form {
+	switch {
+	case !s.compressed || len(message) < minGzip:
+		return formPlain
+	case len(message) > fragmentBytes && lease.Hold(deflaterBytes):
+		return formDeflated
+	case len(message) <= fragmentBytes && lease.Hold(len(message)):
+		return formZipped
+	}
+	return formPlain
 }
 
-// writeFrames sends a long message in several frames, between which pings are answered. The
+// writeFrames sends a message, a long one in several frames, between which pings are answered. The
 // library ends a connection whose ping it cannot answer within 5 seconds.
-func (s *socket) writeFrames(message []byte) error {
-	if len(message) <= fragmentBytes {
-		return s.conn.Write(s.endless, websocket.MessageText, message)
-	}
-	if s.deflates(message) {
+func (s *socket) writeFrames(message []byte, form form) error {
+	first := fragmentBytes
+	switch {
+	case form == formDeflated:
 		return s.writeDeflated(message)
+	case form == formPlain && s.compressed:
+		first = minGzip - 1 // the library compresses no message whose first frame is shorter than its threshold
+	}
+	if form == formZipped || len(message) <= first {
+		return s.conn.Write(s.endless, websocket.MessageText, message)
 	}
 	to, err := s.conn.Writer(s.endless, websocket.MessageText)
 	if err != nil {
 		return err
 	}
-	for fragment := range slices.Chunk(message, fragmentBytes) {
+	if _, err := to.Write(message[:first]); err != nil {
+		return err
+	}
+	for fragment := range slices.Chunk(message[first:], fragmentBytes) {
 		if _, err := to.Write(fragment); err != nil {
 			return err
 		}
