@@ -10,6 +10,10 @@ import (
 
 var errClosed = errors.New("the connection is closed")
 
+// freeBytes is the memory of unsent answers of a connection that is not counted, as little as that of
+// the connection itself. A client that reads has fewer, and loses none when there is no memory.
+const freeBytes = 32 << 10
+
 // outbox is the bounded queue of messages to be written to one connection. Adding one never
 // waits: messages of streams that do not fit are refused, and answers are bounded because the
 // connection's reader waits before it takes another request. A caller that finds the outbox idle
@@ -25,6 +29,7 @@ type outbox struct {
 	queue   []outgoing    // guarded by mu
 	bytes   int           // guarded by mu: of messages of streams, queued and being written
 	answers int           // guarded by mu: bytes of answers, likewise
+	free    int           // guarded by mu: bytes of answers that are not counted in memory
 	writing bool          // guarded by mu: a goroutine is draining it
 	closed  bool          // guarded by mu
 	sent    chan struct{} // has an element after a message was sent or dropped
@@ -33,8 +38,11 @@ type outbox struct {
 // outgoing is a message; done is called once its bytes are no longer needed.
 type outgoing struct {
 	parts [][]byte
-	done  func() // may be nil
-	held  int64  // bytes taken from the outbox's memory; 0 for an answer, which has its own
+	done  func()       // may be nil
+	held  int64        // bytes taken from the outbox's memory; 0 for an answer, which has its own
+	lease *limit.Lease // memory of an answer; nil for others
+	keeps int          // bytes of an answer
+	free  int          // of keeps, if they are not in the lease
 }
 
 // size returns the number of bytes in all parts.
@@ -45,8 +53,8 @@ func (m outgoing) size() (n int) {
 	return n
 }
 
-// put queues a message, or returns jsonrpc.ErrSlow or errClosed; after an error, done is
-// not called and held is not released. If first is true, the caller must ensure that drain
+// put queues a message, or returns jsonrpc.ErrSlow, limit.ErrMemory or errClosed; after an error,
+// done is not called and held is not released. If first is true, the caller must ensure that drain
 // is called.
 func (o *outbox) put(m outgoing) (first bool, err error) {
 	size := m.size()
@@ -57,12 +65,25 @@ func (o *outbox) put(m outgoing) (first bool, err error) {
 		return false, errClosed
 	case len(o.queue) >= o.maxMessages, m.held > 0 && o.bytes > 0 && o.bytes+size > o.maxBytes:
 		return false, jsonrpc.ErrSlow
+	case m.lease != nil && !o.keep(&m):
+		return false, limit.ErrMemory
 	}
 	o.queue = append(o.queue, m)
 	o.count(m, size)
 	first = !o.writing
 	o.writing = true
 	return first, nil
+}
+
+// keep counts the memory of an answer, apart from the first freeBytes of all. It returns false if
+// there is none. o.mu must be held.
+func (o *outbox) keep(m *outgoing) bool {
+	if lacks := m.lease.Lacks(m.keeps); o.free+lacks <= freeBytes {
+		m.free = lacks
+		o.free += lacks
+		return true
+	}
+	return m.lease.Keep(m.keeps)
 }
 
 // count adds to the bytes that are not sent. o.mu must be held.
@@ -122,6 +143,7 @@ func (o *outbox) drain() {
 func (o *outbox) finish(m outgoing) {
 	o.mu.Lock()
 	o.count(m, -m.size())
+	o.free -= m.free
 	o.mu.Unlock()
 	select {
 	case o.sent <- struct{}{}:

@@ -289,15 +289,20 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	}
 	var first bool
 	var err error
-	if len(*out) == 0 { // only notifications
+	switch {
+	case len(*out) == 0: // only notifications
 		done()
-	} else if !e.holds(*out) {
-		refused := busy(RefusedMemory)
-		e.countRefused(refused)
-		done()
-		s.handler.refusals.count(refused.reason)
-		s.end(closeBusy, reasonMemory)
-	} else if first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done}); err != nil {
+	case e.holds(*out):
+		first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done, lease: &e.lease, keeps: e.keeps(*out)})
+	default:
+		err = limit.ErrMemory
+	}
+	if err != nil {
+		if errors.Is(err, limit.ErrMemory) {
+			refused := busy(RefusedMemory)
+			e.countRefused(refused)
+			s.handler.refusals.count(refused.reason)
+		}
 		done()
 		s.refused(err)
 	}
@@ -307,13 +312,16 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	}
 }
 
-// refused ends the connection of a client whose queue is full, or that would miss messages.
+// refused ends the connection of a client whose queue is full, or that would miss messages or an
+// answer.
 func (s *socket) refused(err error) {
 	switch {
 	case errors.Is(err, jsonrpc.ErrSlow):
 		s.end(closeBusy, reasonSlow)
 	case errors.Is(err, jsonrpc.ErrLost):
 		s.end(closeBusy, reasonLost)
+	case errors.Is(err, limit.ErrMemory):
+		s.end(closeBusy, reasonMemory)
 	}
 }
 

@@ -165,6 +165,12 @@ func TestBudget(t *testing.T) {
 	if b.Held() != 0 {
 		t.Errorf("%d held after all was given back", b.Held())
 	}
+	if !small.Keep(1000) || !small.Keep(900) || !small.Hold(1000) || b.Held() != 1000 || small.Lacks(1500) != 500 || small.Lacks(500) != 0 {
+		t.Errorf("%d held, expected 1000: nothing is free of what waits", b.Held())
+	}
+	if small.Keep(240<<10) || b.Held() != 1000 {
+		t.Errorf("more waits than there is: %d", b.Held())
+	}
 }
 
 func TestLedger(t *testing.T) {
