@@ -39,12 +39,14 @@ func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	e := newExchange(ctx, s, network, c.Key, c.Client, "")
 	defer e.lease.Release()
 	defer e.stop()
+	defer e.leave() // also after a panic
 	if refused := e.receive(len(c.Request)); refused != nil {
 		e.countRefused(refused)
 		read(h.refused(refused))
 		return
 	}
 	out := e.respond(c.Request, nil)
+	e.leave()
 	if !e.holds(out) {
 		refused := busy(RefusedMemory)
 		e.countRefused(refused)

@@ -30,6 +30,9 @@ type exchange struct {
 	zipped  int         // bytes of its body before decompression; 0 if it is not compressed
 	crowded bool        // an answer did not fit into memory; all further calls are refused
 
+	pool  *limit.Pool // in which the last call has a slot; nil: none
+	share *limit.Share
+
 	series   usage.Series // usage series of the last call
 	credits  int          // price of the last call
 	called   bool         // a call named an existing method
@@ -113,6 +116,16 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 		e.countUnread(out[mark:])
 	}
 	return out
+}
+
+// leave gives back the slot of the last call. The answer is made and compressed before, because
+// that keeps a processor busy too, and is sent after, because that may take as long as the client
+// likes.
+func (e *exchange) leave() {
+	if e.pool != nil {
+		e.pool.Leave(e.share)
+		e.pool = nil
+	}
 }
 
 // spendUnknown charges for what calls no method that exists, as much as for the cheapest one. It

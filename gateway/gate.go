@@ -73,12 +73,13 @@ func (g *gate) unknown(ctx context.Context) error {
 }
 
 // run waits for a slot and makes an answer, which follows out. The exchange has spent the
-// credits for it.
+// credits for it. It keeps the slot until [exchange.leave].
 func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, make func() ([]byte, error)) ([]byte, error) {
 	pool, share := g.light, &e.caller.light
 	if heavy {
 		pool, share = g.heavy, &e.caller.heavy
 	}
+	e.leave() // an earlier call of a batch
 	if err := pool.Enter(ctx, share); err != nil {
 		if errors.Is(err, limit.ErrBusy) {
 			e.giveBack(e.credits)
@@ -88,7 +89,7 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 		e.caller.usage.Spent(e.series, e.credits)
 		return out, err
 	}
-	defer pool.Leave(share)
+	e.pool, e.share = pool, share
 	free := false
 	defer func() { // also after a panic
 		if !free {

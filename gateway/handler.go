@@ -200,6 +200,7 @@ func refuseMethod(w http.ResponseWriter, r *http.Request, route route) {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer e.lease.Release()
 	defer e.stop()
+	defer e.leave() // also after a panic
 	body := e.claim(&h.buffers, h.bodyBuffer(r))
 	defer h.buffers.PutLarge(body)
 	var err error
@@ -218,6 +219,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		w.Header().Set("X-Request-Id", *name)
 	}
 	if !e.holds(*out) {
+		e.leave()
 		refused := busy(RefusedMemory)
 		e.countRefused(refused)
 		h.refuse(w, refused, requestIDOf(*body))
@@ -260,9 +262,10 @@ func (h *Handler) putAnswer(request []byte, out *[]byte) {
 }
 
 // send writes an answer, compressed if that is worthwhile, the client accepts it, and there is
-// memory for it. After an error the answer's buffer must not be reused, see reply.
+// memory for it. It gives back the slot in between. After an error the answer's buffer must not be reused, see reply.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, e *exchange, status int, out []byte) (err error) {
 	if len(out) < minGzip {
+		e.leave()
 		return reply(w, status, out)
 	}
 	// If this fails, the server's own limit applies.
@@ -281,6 +284,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, e *exchange, stat
 			out = *zipped
 		}
 	}
+	e.leave()
 	defer gather(w, r, len(out))()
 	return reply(w, status, out)
 }

@@ -281,6 +281,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
 	out := e.claim(&s.handler.buffers, s.handler.answerBuffer(*request))
 	*out = e.respond(*request, *out)
+	e.leave()
 	e.stop()
 	done := func() {
 		s.handler.putAnswer(*request, out)

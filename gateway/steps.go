@@ -86,6 +86,7 @@ func (s *steps) next(ctx context.Context, id string) error {
 	}
 	var err error
 	*out, err = e.network.gate.run(e, e, true, *out, func() ([]byte, error) { return s.make(e, id, *out) })
+	e.leave()
 	late := e.Err() != nil && ctx.Err() == nil
 	e.stop()
 	switch {
