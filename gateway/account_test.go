@@ -367,7 +367,7 @@ func TestUsageIsCounted(t *testing.T) {
 		"one alpha test_name":   {3, 0, 27},
 		"one alpha test_fail":   {1, 1, 9},
 		"one alpha ":            {1, 1, 1},
-		"other alpha test_echo": {1, 1, 0},
+		"other alpha test_echo": {1, 1, 1},
 	} {
 		if got[what] != want {
 			t.Errorf("%s: %v requests, errors and credits; expected %v", what, got[what], want)

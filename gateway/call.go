@@ -71,12 +71,9 @@ func (h *Handler) refuses(s *settings, c Call, network *served) (Reply, bool) {
 		s.countRefused(c.Key, network, "", refused)
 		return failed(refused.status, refused.err), true
 	}
-	if c.Key.Rules != nil {
-		asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules check
-		if refused := s.allowed(c.Key.Rules, asks, network); refused != nil {
-			s.countRefused(c.Key, network, "", refused)
-			return h.refused(refused), true
-		}
+	asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules check
+	if refused := s.forbids(c.Key, asks, network); refused != nil {
+		return h.refused(refused), true
 	}
 	return Reply{}, false
 }

@@ -106,7 +106,7 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 	if e.called {
 		return out
 	}
-	if r := e.spendUnknown(); r != nil {
+	if r := e.spendLeast(e.network.unknown); r != nil {
 		if !e.observed {
 			e.countRefused(r)
 		}
@@ -128,13 +128,13 @@ func (e *exchange) leave() {
 	}
 }
 
-// spendUnknown charges for what calls no method that exists, as much as for the cheapest one. It
-// returns a refusal if a limit is exceeded.
-func (e *exchange) spendUnknown() *refusal {
+// spendLeast charges as much as for the cheapest method for what runs none: a request or a call that
+// names none that exists, or a call that rules forbid. It returns a refusal if a limit is exceeded.
+func (e *exchange) spendLeast(series usage.Series) *refusal {
 	if r := e.spend(1); r != nil {
 		return r
 	}
-	e.caller.usage.Spent(e.network.unknown, 1)
+	e.caller.usage.Spent(series, 1)
 	return nil
 }
 

@@ -39,14 +39,11 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
 		e.called, e.series, e.credits = true, series, credits
-		if restricted && !e.key.Rules.ListsMethod(method.Name) {
-			return out, e.refuse(forbidden(usage.Method, "method not allowed: "+g.network+" restricts "+method.Name+
-				" to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key"))
-		}
-		if e.key.Rules != nil {
-			if r := ruled(ctx, e.key.Rules, method, params); r != nil {
-				return out, e.refuse(r)
+		if r := g.forbids(ctx, e, method, restricted, params); r != nil {
+			if over := e.spendLeast(series); over != nil {
+				r = over
 			}
+			return out, e.refuse(r)
 		}
 		if err := e.Hold(len(out)); err != nil { // the earlier answers of a batch wait with this call
 			return out, err
@@ -62,11 +59,23 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	}
 }
 
+// forbids returns the refusal of a call that the rules of the network or the key forbid, or nil.
+func (g *gate) forbids(ctx context.Context, e *exchange, method *jsonrpc.Method, restricted bool, params []byte) *refusal {
+	switch {
+	case restricted && !e.key.Rules.ListsMethod(method.Name):
+		return forbidden(usage.Method, "method not allowed: "+g.network+" restricts "+method.Name+
+			" to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key")
+	case e.key.Rules != nil:
+		return ruled(ctx, e.key.Rules, method, params)
+	}
+	return nil
+}
+
 // unknown charges for a call of a method that does not exist.
 func (g *gate) unknown(ctx context.Context) error {
 	e := exchangeOf(ctx)
 	e.called = true
-	if r := e.spendUnknown(); r != nil {
+	if r := e.spendLeast(e.network.unknown); r != nil {
 		return e.refuse(r)
 	}
 	return nil
@@ -168,13 +177,29 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 	if conn := connOf(r); conn != nil {
 		conn.keep()
 	}
-	if key.Rules != nil {
-		if refused := s.allowed(key.Rules, r, network); refused != nil {
-			s.countRefused(key, network, originOf(r), refused)
-			return nil, refused
-		}
+	if refused := s.forbids(key, r, network); refused != nil {
+		return nil, refused
 	}
 	return key, nil
+}
+
+// forbids returns the refusal of a request that the key's rules forbid as a whole, or nil. It costs
+// the client's address a credit, and the key none: anyone who sees a key that only its holder's
+// pages or addresses may use could otherwise use up its limits.
+func (s *settings) forbids(key *account.Key, r *http.Request, network *served) *refusal {
+	if key.Rules == nil {
+		return nil
+	}
+	refused := s.allowed(key.Rules, r, network)
+	if refused == nil {
+		return nil
+	}
+	payer := s.payer(key, s.client(r))
+	if over := payer.spendAddress(1); over != nil {
+		refused = over
+	}
+	s.countRefused(key, network, originOf(r), refused)
+	return refused
 }
 
 // unknown returns the refusal of a request without a valid key. It counts against the

@@ -40,10 +40,12 @@ func (p *payer) rates() (all [3]rate) {
 		all[1] = rate{owner.meter, "request rate of the account exceeded"}
 	}
 	if p.address != nil {
-		all[2] = rate{p.address, "request rate of the address exceeded"}
+		all[2] = rate{p.address, addressExceeded}
 	}
 	return all
 }
+
+const addressExceeded = "request rate of the address exceeded"
 
 // unlimited reports whether neither a rate nor a quota applies to a payer.
 func (p *payer) unlimited() bool {
@@ -71,6 +73,18 @@ func (p *payer) spend(credits int) *refusal {
 		returnTo(rates[:], credits)
 	}
 	return refused
+}
+
+// spendAddress charges credits to the client's address alone, or returns a refusal if its rate is
+// exceeded.
+func (p *payer) spendAddress(credits int) *refusal {
+	if p.address == nil {
+		return nil
+	}
+	if excess, ok := p.address.Spend(time.Now(), credits); !ok {
+		return tooFast(RefusedRate, addressExceeded, p.settings.see, excess)
+	}
+	return nil
 }
 
 // returnTo gives back the credits of a call that another limit has refused: others share these

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"ashlar/account"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
+	"ashlar/limit"
 
 	"github.com/coder/websocket"
 )
@@ -98,4 +100,70 @@ func TestRulesOfKeys(t *testing.T) {
 	keys.set(&account.Rules{Networks: []string{"beta"}}) // counts on connections that are open, too
 	c.send(call("test_name"))
 	c.expectClosed(websocket.StatusPolicyViolation, "network not allowed: the key's rules do not list alpha")
+}
+
+// A call that rules forbid costs as much as one of an unknown method, also in a batch.
+func TestForbiddenCallsCost(t *testing.T) {
+	const calls, quota = 9, 5
+	alpha := network("alpha")
+	echo := *alpha.Methods.Find("test_echo")
+	echo.Concerns = func(context.Context, []byte) (jsonrpc.Concern, error) { return jsonrpc.About(contractOf('2')), nil }
+	alpha.Methods = jsonrpctest.With(alpha.Methods, echo)
+	alpha.Restricted = []string{"test_large"}
+	for _, c := range []struct {
+		method string
+		rules  account.Rules
+	}{
+		{"test_large", account.Rules{}},
+		{"test_large", account.Rules{Methods: []string{"test_name"}}},
+		{"test_wait", account.Rules{Methods: []string{"test_name"}}},
+		{"test_echo", account.Rules{Contracts: []account.Contract{{'1'}}}},
+	} {
+		c.rules.PerDay = quota
+		s := start(t, gateway.Config{
+			Networks: []gateway.Network{alpha}, Keys: withRules(c.rules), Credits: func(*jsonrpc.Method) int { return 3 },
+		}, 0)
+		_, answer := s.post("[" + strings.Repeat(call(c.method)+",", calls-1) + call(c.method) + "]")
+		if strings.Count(answer, `"code":-32002`) != quota || strings.Count(answer, "daily quota exceeded") != calls-quota {
+			t.Errorf("%s with %+v: %s", c.method, c.rules, answer)
+		}
+		if status, _, answer := s.with(goodKey, call(c.method)); status != 429 {
+			t.Errorf("%s with %+v: %d %s, expected 429", c.method, c.rules, status, answer)
+		}
+	}
+}
+
+// A request that rules forbid as a whole costs the client's address a credit, and the key none: its
+// holder would lose what others spend.
+func TestForbiddenRequestsCostAddresses(t *testing.T) {
+	config := gateway.Config{
+		Networks: []gateway.Network{network("alpha"), network("beta")}, Keys: withRules(account.Rules{Networks: []string{"alpha"}, PerDay: 1}),
+	}
+	forbidden := func(s *running) int {
+		response, _ := s.ask("POST", "/beta/v3/"+goodKey, call("test_name"), "Content-Type", "application/json")
+		return response.StatusCode
+	}
+	s := start(t, config, 0)
+	for range 5 {
+		if status := forbidden(s); status != 403 {
+			t.Errorf("without a limit of the address: %d", status)
+		}
+	}
+	if response, answer := s.ask("POST", "/alpha/v3/"+goodKey, call("test_name"), "Content-Type", "application/json"); response.StatusCode != 200 {
+		t.Errorf("what is not forbidden: %d %s", response.StatusCode, answer)
+	}
+	config.Limits.Address = limit.Rate{PerSecond: 0.0001, Burst: 3}
+	s = start(t, config, 0)
+	for n, want := range []int{403, 403, 403, 429, 429} {
+		if status := forbidden(s); status != want {
+			t.Errorf("request %d: %d, expected %d", n, status, want)
+		}
+	}
+	key, _ := config.Keys.Check(goodKey)
+	asked := gateway.Call{Network: "beta", Key: key, Client: netip.MustParseAddr("127.0.0.1"), Request: []byte(call("test_name"))}
+	s.handler.Do(t.Context(), asked, func(r gateway.Reply) {
+		if r.Status != 429 || r.Retry == 0 {
+			t.Errorf("inside of the process: %d %s, expected 429", r.Status, r.Body)
+		}
+	})
 }
