@@ -268,10 +268,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, e *exchange, stat
 		e.leave()
 		return reply(w, status, out)
 	}
-	// If this fails, the server's own limit applies.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
-	w.Header().Add("Vary", "Accept-Encoding")
-	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if takesGzip(w, r) {
 		zipped := e.claim(&h.buffers, h.buffers.Get())
 		defer func() {
 			if err == nil {
@@ -287,6 +284,15 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, e *exchange, stat
 	e.leave()
 	defer gather(w, r, len(out))()
 	return reply(w, status, out)
+}
+
+// takesGzip prepares an answer of minGzip bytes or more, and reports whether the client accepts it
+// compressed.
+func takesGzip(w http.ResponseWriter, r *http.Request) bool {
+	// If this fails, the server's own limit applies.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	w.Header().Add("Vary", "Accept-Encoding")
+	return acceptsGzip(r.Header.Get("Accept-Encoding"))
 }
 
 // refuseBody answers a request whose body could not be read, and closes the connection,

@@ -40,7 +40,8 @@ type served struct {
 	name    string
 	server  *jsonrpc.Server
 	openRPC func(context.Context) ([]byte, error) // its OpenRPC document; may be nil
-	unknown usage.Series                          // series of requests that call no method
+	zipped  zippedDocument
+	unknown usage.Series // series of requests that call no method
 	gate    *gate
 	users   *limit.Users
 

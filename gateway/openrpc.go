@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -51,5 +53,28 @@ func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *
 		return
 	}
 	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", openRPCAge))
-	h.send(w, r, new(exchange), http.StatusOK, document) // no account holds its memory
+	if len(document) >= minGzip && takesGzip(w, r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		document = network.zipped.of(document, &h.compressor)
+	}
+	defer gather(w, r, len(document))()
+	_ = reply(w, http.StatusOK, document) // an error means that the client has disconnected
+}
+
+// zippedDocument keeps the compressed form of a document, which anyone may ask for at any rate.
+type zippedDocument struct {
+	mu     sync.Mutex // held while the document is compressed, so that it is compressed once
+	plain  []byte     // guarded by mu
+	zipped []byte     // guarded by mu
+}
+
+// of returns the compressed form of a document. Neither may change.
+func (z *zippedDocument) of(document []byte, c *compressor) []byte {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.zipped == nil || !bytes.Equal(z.plain, document) { // which is fast for the same slice
+		z.plain = document
+		z.zipped, _ = c.compress(new(exchange), document, nil) // no account holds its memory, so it does not fail
+	}
+	return z.zipped
 }

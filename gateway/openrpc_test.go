@@ -1,12 +1,18 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"ashlar/gateway"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // A network's document is public, at every host, and takes precedence over the dashboard's
@@ -68,6 +74,42 @@ func TestOpenRPCIsCachedForEachOrigin(t *testing.T) {
 		response, _ := s.ask("GET", "/openrpc/alpha.json", "", headers...)
 		if got, vary := response.Header.Get("Access-Control-Allow-Origin"), response.Header.Get("Vary"); got != c.want || vary != c.vary {
 			t.Errorf("allowed %s, origin %q: %q with Vary %q, expected %q with %q", c.allowed, c.origin, got, vary, c.want, c.vary)
+		}
+	}
+}
+
+// A document is compressed once, not for each client.
+func TestOpenRPCIsCompressedOnce(t *testing.T) {
+	document := []byte(strings.Repeat("first ", 1000))
+	alpha := network("alpha")
+	alpha.OpenRPC = func(context.Context) ([]byte, error) { return document, nil }
+	handler, err := gateway.New(gateway.Config{Keys: oneKey{}, Networks: []gateway.Network{alpha}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(encoding string) []byte {
+		w := &brokenWriter{ResponseRecorder: httptest.NewRecorder()} // what it keeps is in no buffer that is used again
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://a.test/openrpc/alpha.json", nil)
+		r.Header.Set("Accept-Encoding", encoding)
+		handler.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Encoding"); got != encoding || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("encoding %q, expected %q; headers %v", got, encoding, w.Header())
+		}
+		return w.kept
+	}
+	for _, text := range []string{"first ", "second ", "third "} {
+		document = []byte(strings.Repeat(text, 1000))
+		zipped := ask("gzip")
+		if again := ask("gzip"); &zipped[0] != &again[0] {
+			t.Errorf("%s: compressed twice", text)
+		}
+		if z, err := gzip.NewReader(bytes.NewReader(zipped)); err != nil {
+			t.Error(err)
+		} else if plain, err := io.ReadAll(z); err != nil || !bytes.Equal(plain, document) {
+			t.Errorf("%s: %.100q, %v", text, plain, err)
+		}
+		if plain := ask(""); !bytes.Equal(plain, document) {
+			t.Errorf("%s: not compressed: %.100q", text, plain)
 		}
 	}
 }
