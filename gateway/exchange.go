@@ -43,6 +43,8 @@ type exchange struct {
 
 	verified jsonrpc.Verification // the weakest of the calls that ran
 
+	notifier *notifier // of a message of a WebSocket; else nil
+
 	refusedCall usage.Cause // of the current call; 0 if it was not refused
 	origin      string      // of the web page that sent the request, or empty
 
@@ -190,6 +192,13 @@ func (e *exchange) Hold(length int) error {
 
 // Reserve implements jsonrpc.Holder.
 func (e *exchange) Reserve(capacity int) bool { return e.lease.Hold(e.asked + capacity) }
+
+// Drop implements jsonrpc.Holder. It ends the subscriptions that the answer names.
+func (e *exchange) Drop(answer []byte) {
+	if e.notifier != nil {
+		e.notifier.drop(answer)
+	}
+}
 
 // claim counts the memory of a buffer from a pool, because a short request may get one that a
 // long one left behind, and wait with it. If there is no memory for it, claim returns a small

@@ -116,7 +116,9 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 	}
 	if err == nil {
 		e.caller.usage.Sent(e.series, len(result)-len(out))
-		err = e.Hold(len(result))
+		if err = e.Hold(len(result)); err != nil {
+			e.Drop(result[len(out):])
+		}
 	}
 	if !e.crowded {
 		e.answered = true

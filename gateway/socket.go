@@ -278,7 +278,7 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 // answer answers a message and sends the result.
 func (s *socket) answer(e *exchange, request *[]byte) {
 	n := &notifier{streams: &s.streams, socket: s, exchange: e}
-	e.parent = jsonrpc.WithNotifier(e.parent, n)
+	e.notifier, e.parent = n, jsonrpc.WithNotifier(e.parent, n)
 	out := e.claim(&s.handler.buffers, s.handler.answerBuffer(*request))
 	*out = e.respond(*request, *out)
 	e.leave()

@@ -101,3 +101,24 @@ func underWay(t *testing.T, open *sockets, watch func(*socket) *stopwatch) time.
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// A stream that was stopped before it began makes no message.
+func TestNoStepsOfAStoppedStream(t *testing.T) {
+	h := alone(t, nil)
+	made := 0
+	s := newSocket(h, httptest.NewRequest(http.MethodGet, "/", nil), "alpha", route{}, holder{}, nil)
+	run := &steps{socket: s, step: func(_ context.Context, _ string, out []byte) ([]byte, error) {
+		made++
+		return out, nil
+	}}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for range 100 {
+		if err := run.run(stopped, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made > 0 {
+		t.Errorf("%d messages are made of 100 streams", made)
+	}
+}

@@ -34,7 +34,7 @@ func (n *notifier) StartSteps(step jsonrpc.Step) (string, error) {
 
 // run makes and sends messages until ctx is done.
 func (s *steps) run(ctx context.Context, id string) error {
-	for tries := 1; ; tries++ {
+	for tries := 1; ctx.Err() == nil; tries++ {
 		err := s.next(ctx, id)
 		switch {
 		case ctx.Err() != nil:
@@ -58,6 +58,7 @@ func (s *steps) run(ctx context.Context, id string) error {
 			return jsonrpc.ErrLost
 		}
 	}
+	return nil
 }
 
 // next makes a message and waits until it is written. The connection's other streams wait

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -87,7 +88,13 @@ type notifier struct {
 	exchange *exchange // of the message, with the key's rules at that time
 
 	mu      sync.Mutex
-	waiting []func() // guarded by mu
+	waiting []waitingStream // guarded by mu
+}
+
+// waitingStream is a stream whose ID the client does not know yet.
+type waitingStream struct {
+	id  string
+	run func()
 }
 
 // Start implements jsonrpc.Notifier.
@@ -103,23 +110,41 @@ func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
 		users.Leave()
 		return "", err
 	}
-	send := func(parts ...[]byte) error { return socket.send(series, parts) }
+	send := func(parts ...[]byte) error {
+		if ctx.Err() != nil {
+			return errClosed
+		}
+		return socket.send(series, parts)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.waiting = append(n.waiting, func() {
+	n.waiting = append(n.waiting, waitingStream{id, func() {
 		defer users.Leave()
 		defer n.Stop(id)
-		socket.refused(stream(ctx, id, send))
-	})
+		if err := stream(ctx, id, send); ctx.Err() == nil {
+			socket.refused(err)
+		}
+	}})
 	return id, nil
+}
+
+// drop stops the streams whose IDs are in an answer that is not sent.
+func (n *notifier) drop(answer []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, w := range n.waiting {
+		if bytes.Contains(answer, []byte(w.id)) {
+			n.Stop(w.id)
+		}
+	}
 }
 
 // answered runs the started streams.
 func (n *notifier) answered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, run := range n.waiting {
-		n.socket.running.Go(run)
+	for _, w := range n.waiting {
+		n.socket.running.Go(w.run)
 	}
 	n.waiting = nil
 }

@@ -207,3 +207,44 @@ func TestStreamsHoldMemory(t *testing.T) {
 	<-ended // the client does not read
 	until(held(0))
 }
+
+// A subscription whose answer is dropped, because it does not fit beside the others of its batch or
+// into memory, is ended: the client does not know it.
+func TestStreamsEndWithDroppedAnswers(t *testing.T) {
+	const step, below = 8, 400 // an ID has more bytes than a step, a batch without its long answer fewer than below
+	for _, c := range []struct {
+		name   string
+		config gateway.Config
+		most   int // bytes for the batch
+		code   string
+	}{
+		{"the batch is too long", gateway.Config{RPC: jsonrpc.Config{BatchBytes: 4000}}, 4000, "-32003"},
+		{"memory", gateway.Config{Limits: gateway.Limits{Memory: 64 << 10}}, 24 << 10, "-32005"}, // of the half, 4 KiB are the stream's
+	} {
+		fits, dropped := 0, 0
+		for length := c.most - below; dropped < 3; length += step {
+			n := streaming(1, 0, make(chan error, 3))
+			large(&n, length)
+			c.config.Networks, c.config.Sockets.Streams = []gateway.Network{n}, 1
+			client := start(t, c.config, 0).dial(nil) // no server has a buffer of another length
+			client.send("[" + call("test_huge") + "," + call("test_subscribe") + "]")
+			answer := client.receive()
+			switch _, rest, _ := strings.Cut(answer, "},"); {
+			case strings.Contains(rest, `"result":"0x`):
+				fits++
+			case strings.Contains(answer, `"result":"xxx`) && strings.Contains(rest, `"error":{"code":`+c.code):
+				dropped++
+				id := client.subscribed() // finds the only place free
+				if got, want := client.receive(), fmt.Sprintf(`{"id":%q,"n":0}`, id); got != want {
+					t.Errorf("%s: a message %s, expected %s", c.name, got, want)
+				}
+			default:
+				t.Fatalf("%s: %.100s ... %.200s", c.name, answer, rest)
+			}
+			client.conn.CloseNow()
+		}
+		if fits == 0 {
+			t.Errorf("%s: nothing fits", c.name)
+		}
+	}
+}

@@ -112,6 +112,9 @@ func (a *answers) end(c *call, out []byte) {
 		a.out = out[:a.mark]
 	case len(out)+1-a.from > a.limit:
 		a.full = true
+		if a.holder != nil {
+			a.holder.Drop(out[a.mark:])
+		}
 		a.out = out[:a.mark]
 		a.refuse(c)
 	default:

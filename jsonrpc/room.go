@@ -31,6 +31,9 @@ type Holder interface {
 	// Reserve records that the buffer is about to get a capacity that may never be used. It
 	// returns false, and records nothing, if that exceeds the limit.
 	Reserve(capacity int) bool
+	// Drop records that an answer is not sent, because it does not fit beside the others of a
+	// batch. The client does not learn what it names, such as a subscription.
+	Drop(answer []byte)
 }
 
 // Room is the limit of a call's result. The server rejects a result over the limit once

@@ -76,8 +76,11 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// holder allows most bytes and records the last length and the last capacity.
-type holder struct{ most, asked, reserved int }
+// holder allows most bytes and records the last length, the last capacity and what is dropped.
+type holder struct {
+	most, asked, reserved int
+	dropped               []string
+}
 
 var errHeld = &jsonrpc.Error{Code: -32005, Message: "no memory"}
 
@@ -91,6 +94,20 @@ func (h *holder) Hold(length int) error {
 func (h *holder) Reserve(capacity int) bool {
 	h.reserved = capacity
 	return capacity <= h.most
+}
+
+func (h *holder) Drop(answer []byte) { h.dropped = append(h.dropped, string(answer)) }
+
+// TestDrop: the holder is called with the answer that does not fit into a batch.
+func TestDrop(t *testing.T) {
+	server := jsonrpc.NewServer(jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
+		return append(out, `"long"`...), nil
+	}}, jsonrpc.Config{BatchBytes: 100})
+	h := &holder{most: 1000}
+	server.Answer(context.WithValue(context.Background(), jsonrpc.HolderKey{}, h), batchOf(4, "test_long"), nil)
+	if want := `,{"jsonrpc":"2.0","id":2,"result":"long"}`; len(h.dropped) != 1 || h.dropped[0] != want {
+		t.Errorf("dropped %q, want %s", h.dropped, want)
+	}
 }
 
 // TestLongBatch: the buffer of a batch grows once to what all answers will take, if there is

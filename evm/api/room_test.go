@@ -192,6 +192,7 @@ func TestFilterGivesTheRestLater(t *testing.T) {
 // noMemory is a holder that has no memory now.
 type noMemory struct{}
 
+func (noMemory) Drop([]byte)      {}
 func (noMemory) Hold(int) error   { return &jsonrpc.Error{Code: -32005, Message: "busy"} }
 func (noMemory) Reserve(int) bool { return false }
 
