@@ -80,7 +80,8 @@ type member struct {
 	day     *Day
 
 	base   counters // of earlier meters
-	seen   counters // at the last round
+	seen   counters // of all meters, at the last round
+	wanted float64  // asked for of the day, at the last round
 	demand float64  // credits asked for per second
 	bucket float64  // what all processes together may spend now
 	level  float64  // bucket, when the board was read last
@@ -102,7 +103,8 @@ func NewGroup(board Board) *Group {
 }
 
 // Join makes a meter and a day hold for all processes. Both are named by subject everywhere.
-// A later call replaces the meter of a subject. A nil Group does nothing.
+// A later call replaces the meter of a subject; a first rate begins with a full burst. A nil
+// Group does nothing.
 func (g *Group) Join(subject string, m *Meter, d *Day) {
 	if g == nil {
 		return
@@ -116,14 +118,25 @@ func (g *Group) Join(subject string, m *Meter, d *Day) {
 		return
 	}
 	if known.meter != m {
-		total, tokens := known.meter.counted(g.now())
-		known.base.asked += total.asked
-		known.base.spent += total.spent
-		known.bucket = min(known.bucket, float64(m.rate.Burst))
-		share := known.meter.divided()
-		m.divide(g.now(), share, min(tokens, share*known.bucket))
-		known.meter = m
+		g.replace(known, m)
 	}
+}
+
+// replace gives a member another meter. g.mu must be held.
+func (g *Group) replace(known *member, m *Meter) {
+	before := known.meter
+	total, tokens := before.counted(g.now())
+	known.base.asked += total.asked
+	known.base.spent += total.spent
+	known.meter = m
+	if before.rate.Unlimited() {
+		known.bucket = float64(m.rate.Burst)
+		g.admit(known)
+		return
+	}
+	known.bucket = min(known.bucket, float64(m.rate.Burst))
+	share := before.divided()
+	m.divide(g.now(), share, min(tokens, share*known.bucket))
 }
 
 // Run divides the limits until ctx is done, and then posts once more.
@@ -188,8 +201,9 @@ func (g *Group) observe(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, m := range g.members {
-		total := m.counted(now)
-		asked := total.asked - m.seen.asked
+		total, wanted := m.counted(now), m.day.asked()
+		// Some clients need not keep the rate, and a key need not have a quota.
+		asked := max(total.asked-m.seen.asked, wanted-m.wanted)
 		if asked > 0 {
 			m.used = now
 		}
@@ -198,7 +212,7 @@ func (g *Group) observe(now time.Time) {
 			m.bucket += m.meter.rate.PerSecond * passed
 		}
 		m.bucket -= total.spent - m.seen.spent
-		m.seen = total
+		m.seen, m.wanted = total, wanted
 	}
 	g.observed = now
 }
@@ -216,12 +230,9 @@ func (g *Group) resume(now time.Time) {
 	}
 }
 
-// counted returns what was counted for a subject in all.
+// counted returns what all meters of a subject have counted.
 func (m *member) counted(now time.Time) counters {
 	total, _ := m.meter.counted(now)
-	if m.meter.rate.Unlimited() {
-		total, _ = m.day.counted(now)
-	}
 	return counters{total.asked + m.base.asked, total.spent + m.base.spent}
 }
 
@@ -240,7 +251,9 @@ func (g *Group) divide(m *member, now time.Time, fresh []*peer) {
 	}
 	m.bucket = min(m.bucket, float64(m.meter.rate.Burst)) // what all have spent is subtracted
 	m.level = m.bucket
-	if !m.meter.rate.Unlimited() {
+	if m.meter.rate.Unlimited() { // others may know of a rate already
+		m.bucket = float64(m.meter.rate.Burst)
+	} else {
 		m.meter.divide(now, share, share*m.bucket-(m.counted(now).spent-m.seen.spent))
 	}
 	m.day.divide(now, others, share)

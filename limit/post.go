@@ -21,7 +21,7 @@ type post struct {
 // entry is what a process has counted for a subject.
 type entry struct {
 	demand float64 // credits asked for per second
-	spent  float64 // credits since the process was started
+	spent  float64 // credits of the rate since the process was started
 	bucket float64 // credits that all processes together could spend then
 	day    int64   // days since 1970
 	today  uint64  // credits spent in that day
@@ -65,7 +65,7 @@ func (g *Group) post(ctx context.Context) error {
 // postDay posts everything that was spent today.
 func (g *Group) postDay(ctx context.Context) error {
 	now := g.now()
-	return g.send(ctx, g.name+daySuffix, func(m *member) bool { _, used := m.day.counted(now); return used > 0 })
+	return g.send(ctx, g.name+daySuffix, func(m *member) bool { return m.day.spentBy(now) > 0 })
 }
 
 // send posts some subjects, those in use lately if there are too many.
@@ -93,8 +93,7 @@ func (g *Group) collect(posted func(*member) bool) post {
 	p := post{g.seq, make(map[string]entry, len(chosen))}
 	now := g.now()
 	for _, m := range chosen {
-		_, today := m.day.counted(now)
-		p.entries[m.subject] = entry{m.demand, m.seen.spent, m.bucket, dayOf(now), today}
+		p.entries[m.subject] = entry{m.demand, m.seen.spent, m.bucket, dayOf(now), m.day.spentBy(now)}
 	}
 	return p
 }

@@ -12,10 +12,10 @@ type Day struct {
 	used   uint64 // guarded by mu: credits that this process has spent
 	others uint64 // guarded by mu: credits that other processes have spent, as far as is known
 
-	divided bool     // guarded by mu: other processes may spend of the same quota
-	share   float64  // guarded by mu: of what was left when it was divided, for this process
-	spent   uint64   // guarded by mu: since then
-	total   counters // guarded by mu
+	divided bool    // guarded by mu: other processes may spend of the same quota
+	share   float64 // guarded by mu: of what was left when it was divided, for this process
+	spent   uint64  // guarded by mu: since then
+	wanted  float64 // guarded by mu: credits asked for since the process began to count
 }
 
 const secondsOfDay = 24 * 60 * 60
@@ -27,7 +27,7 @@ func (d *Day) Spend(now time.Time, credits int, quota uint64) (wait time.Duratio
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn(now)
-	d.total.asked += float64(credits)
+	d.wanted += float64(credits)
 	if quota > 0 && d.exceeds(uint64(credits), quota) {
 		next := time.Unix((d.day+1)*secondsOfDay, 0)
 		return next.Sub(now), false
@@ -52,7 +52,6 @@ func (d *Day) exceeds(credits, quota uint64) bool {
 func (d *Day) take(credits uint64) {
 	d.used += credits
 	d.spent += credits
-	d.total.spent += float64(credits)
 }
 
 // Return gives credits back that were taken at about now.
@@ -73,12 +72,19 @@ func (d *Day) Add(now time.Time, credits int) {
 	d.take(uint64(credits))
 }
 
-// counted returns the counters, and what this process has spent in the day of now.
-func (d *Day) counted(now time.Time) (total counters, used uint64) {
+// asked returns the credits that were asked for since the process began to count.
+func (d *Day) asked() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.wanted
+}
+
+// spentBy returns what this process has spent in the day of now.
+func (d *Day) spentBy(now time.Time) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn(now)
-	return d.total, d.used
+	return d.used
 }
 
 // divide sets what other processes have spent in the day of now, and the share of the rest

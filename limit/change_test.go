@@ -1,0 +1,84 @@
+package limit
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// rounds lets time pass, and each process have a round four times a second.
+func rounds(t *testing.T, d time.Duration, groups ...*Group) {
+	t.Helper()
+	for ; d > 0; d -= roundTime {
+		time.Sleep(roundTime)
+		for _, g := range groups {
+			if err := g.Round(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestFirstRate: a key that had a quota alone gets a rate while it is in use.
+func TestFirstRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, day := NewGroup(&board{posts: map[string][]byte{}}), new(Day)
+		g.Join("key", NewMeter(Rate{}), day)
+		for range 8 {
+			rounds(t, roundTime, g)
+			day.Spend(time.Now(), 1000, 1e6)
+		}
+		m := NewMeter(Rate{PerSecond: 500, Burst: 1000})
+		g.Join("key", m, day)
+		for _, after := range []string{"at once", "a round later", "two rounds later"} {
+			if _, ok := m.Spend(time.Now(), 300); !ok || g.members["key"].demand < 0 {
+				t.Errorf("%s: the burst cannot be spent, with a demand of %v and a share of %v", after, g.members["key"].demand, m.divided())
+			}
+			rounds(t, roundTime, g)
+		}
+		if _, ok := m.Spend(time.Now(), 1000); ok {
+			t.Error("more than the burst was spent")
+		}
+	})
+}
+
+// TestRateKnownToSome: a process that does not know yet that a key has a rate posts nothing
+// that keeps it from others.
+func TestRateKnownToSome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &board{posts: map[string][]byte{}}
+		knows, late, fresh := NewGroup(b), NewGroup(b), NewGroup(b)
+		rate, day := Rate{PerSecond: 500, Burst: 1000}, new(Day)
+		m := NewMeter(rate)
+		knows.Join("key", m, new(Day))
+		late.Join("key", NewMeter(Rate{Burst: 10}), day)
+		for range 40 {
+			rounds(t, roundTime, knows, late, fresh)
+			m.Spend(time.Now(), 100)
+			day.Spend(time.Now(), 100, 1e6)
+		}
+		joined := NewMeter(rate)
+		fresh.Join("key", joined, new(Day))
+		if bucket := fresh.members["key"].bucket; bucket < 0 {
+			t.Errorf("a third process begins with %v credits", bucket)
+		}
+	})
+}
+
+// TestQuotaWithoutRate: the rate of a key need not hold for the clients that spend its quota.
+func TestQuotaWithoutRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &board{posts: map[string][]byte{}}
+		spends, learns := NewGroup(b), NewGroup(b)
+		mine, theirs := new(Day), new(Day)
+		rate := Rate{PerSecond: 500, Burst: 1000}
+		spends.Join("key", NewMeter(rate), mine)
+		learns.Join("key", NewMeter(rate), theirs)
+		rounds(t, time.Second, spends, learns)
+		mine.Spend(time.Now(), 40, 100)
+		rounds(t, time.Second, spends, learns)
+		if used := theirs.Used(time.Now()); used != 40 {
+			t.Errorf("another process knows of %d credits after a second, expected 40", used)
+		}
+	})
+}
