@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,49 @@ func TestQuotaWithoutRate(t *testing.T) {
 		rounds(t, time.Second, spends, learns)
 		if used := theirs.Used(time.Now()); used != 40 {
 			t.Errorf("another process knows of %d credits after a second, expected 40", used)
+		}
+	})
+}
+
+// during is a Board that does something while it is read.
+type during struct {
+	*board
+	read func()
+}
+
+func (b *during) Posts(ctx context.Context) (map[string][]byte, error) {
+	b.read()
+	return b.board.Posts(ctx)
+}
+
+// TestRoundOverMidnight: a round that began before midnight does not take away what was spent
+// since.
+func TestRoundOverMidnight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spent := 0
+		b, day := &during{&board{posts: map[string][]byte{}}, func() {}}, new(Day)
+		g := NewGroup(b)
+		spend := func() {
+			t.Helper()
+			if _, ok := day.Spend(time.Now(), 10, 1000); !ok {
+				t.Error("the quota cannot be spent")
+			}
+			spent += 10
+		}
+		g.Join("key", NewMeter(Rate{}), day)
+		spend()
+		time.Sleep(24*time.Hour - time.Millisecond) // synctest begins at midnight
+		b.read = func() {
+			time.Sleep(2 * time.Millisecond)
+			spent = 0
+			spend()
+		}
+		if err := g.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		spend()
+		if used := day.Used(time.Now()); used != uint64(spent) {
+			t.Errorf("%d credits are counted, expected the %d of this day", used, spent)
 		}
 	})
 }

@@ -79,19 +79,25 @@ func (d *Day) asked() float64 {
 	return d.wanted
 }
 
-// spentBy returns what this process has spent in the day of now.
+// spentBy returns what this process has spent in the day of now. Like divide, it does not go
+// back to a day that is over: midnight may have passed since now.
 func (d *Day) spentBy(now time.Time) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn(now)
+	if dayOf(now) > d.day {
+		return 0
+	}
 	return d.used
 }
 
 // divide sets what other processes have spent in the day of now, and the share of the rest
-// that this process may spend.
+// that this process may spend. If another day has begun since now, it does nothing.
 func (d *Day) divide(now time.Time, others uint64, share float64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if dayOf(now) < d.day {
+		return
+	}
 	d.turn(now)
 	d.others, d.share, d.spent, d.divided = others, share, 0, true
 }
