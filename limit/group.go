@@ -84,7 +84,7 @@ type member struct {
 	wanted float64  // asked for of the day, at the last round
 	demand float64  // credits asked for per second
 	bucket float64  // what all processes together may spend now
-	level  float64  // bucket, when the board was read last
+	alone  float64  // the same at the last round, if others have spent as much of their shares
 	used   time.Time
 }
 
@@ -201,7 +201,8 @@ func (g *Group) observe(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, m := range g.members {
-		total, wanted := m.counted(now), m.day.asked()
+		total, tokens := m.counted(now)
+		wanted := m.day.asked()
 		// Some clients need not keep the rate, and a key need not have a quota.
 		asked := max(total.asked-m.seen.asked, wanted-m.wanted)
 		if asked > 0 {
@@ -213,27 +214,31 @@ func (g *Group) observe(now time.Time) {
 		}
 		m.bucket -= total.spent - m.seen.spent
 		m.seen, m.wanted = total, wanted
+		if m.alone = tokens; tokens > 0 { // others have no part of a debt
+			m.alone /= m.meter.divided()
+		}
 	}
 	g.observed = now
 }
 
-// resume forgets what was counted while the board could not be reached, or this process was
-// paused. Each process has kept its share then, so there is nothing to make up for.
+// resume goes on where the meters are after the board could not be reached, or this process
+// was paused. Each process has kept its share then, so there is nothing to make up for.
 func (g *Group) resume(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, m := range g.members {
-		m.bucket = m.level
+		m.bucket = m.alone
 	}
 	for _, p := range g.peers {
 		p.resumes = now.Add(longRound)
 	}
 }
 
-// counted returns what all meters of a subject have counted.
-func (m *member) counted(now time.Time) counters {
-	total, _ := m.meter.counted(now)
-	return counters{total.asked + m.base.asked, total.spent + m.base.spent}
+// counted returns what all meters of a subject have counted, and the credits that could be
+// spent now.
+func (m *member) counted(now time.Time) (total counters, tokens float64) {
+	total, tokens = m.meter.counted(now)
+	return counters{total.asked + m.base.asked, total.spent + m.base.spent}, tokens
 }
 
 // divide gives a subject its share of the limits. fresh are the processes that have shares.
@@ -250,11 +255,12 @@ func (g *Group) divide(m *member, now time.Time, fresh []*peer) {
 		}
 	}
 	m.bucket = min(m.bucket, float64(m.meter.rate.Burst)) // what all have spent is subtracted
-	m.level = m.bucket
+	m.alone = m.bucket
 	if m.meter.rate.Unlimited() { // others may know of a rate already
 		m.bucket = float64(m.meter.rate.Burst)
 	} else {
-		m.meter.divide(now, share, share*m.bucket-(m.counted(now).spent-m.seen.spent))
+		total, _ := m.counted(now)
+		m.meter.divide(now, share, share*m.bucket-(total.spent-m.seen.spent))
 	}
 	m.day.divide(now, others, share)
 }

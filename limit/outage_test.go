@@ -1,0 +1,67 @@
+package limit
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// link is a process's way to a board. While it is down, statements fail slowly.
+type link struct {
+	Board
+	down atomic.Bool
+}
+
+func (l *link) Post(ctx context.Context, name string, value []byte, keep time.Duration) error {
+	if err := l.wait(ctx); err != nil {
+		return err
+	}
+	return l.Board.Post(ctx, name, value, keep)
+}
+
+func (l *link) Posts(ctx context.Context) (map[string][]byte, error) {
+	if err := l.wait(ctx); err != nil {
+		return nil, err
+	}
+	return l.Board.Posts(ctx)
+}
+
+func (l *link) wait(ctx context.Context) error {
+	if !l.down.Load() {
+		return nil
+	}
+	select {
+	case <-time.After(time.Second):
+		return errBoard
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestBurstInAnOutage: a burst that was spent while the board could not be reached is not
+// there again afterwards, and one that was not spent is.
+func TestBurstInAnOutage(t *testing.T) {
+	for name, spent := range map[string]int{"spent": 1000, "not spent": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &link{Board: &board{posts: map[string][]byte{}}}
+				p := newReader(t, l, Rate{PerSecond: 1, Burst: 1000}, 0)
+				time.Sleep(10 * time.Second)
+				l.down.Store(true)
+				time.Sleep(20 * time.Second)
+				for range spent {
+					p.meter.Spend(time.Now(), 1)
+				}
+				time.Sleep(10 * time.Second)
+				l.down.Store(false)
+				time.Sleep(5 * time.Second)
+				if _, tokens := p.meter.counted(time.Now()); math.Abs(tokens-float64(1000-spent)) > 50 {
+					t.Errorf("after the outage %.0f credits can be spent, expected about %d", tokens, 1000-spent)
+				}
+			})
+		})
+	}
+}
