@@ -55,6 +55,9 @@ const (
 	roundLimit = 2 * time.Second
 	// longRound is a time between two rounds after which a process resumes.
 	longRound = time.Second
+	// resumePosts are the posts of another process after which a process that resumes goes on
+	// as before. The first may be from before the outage, however late the next one is.
+	resumePosts = 4
 	// peerTimeout is the time after which a process that posts nothing has no share.
 	peerTimeout = 2 * time.Second
 	// inUse is how long a subject is posted after its last request, so that no other process
@@ -94,7 +97,7 @@ type peer struct {
 	at      time.Time // when seq changed
 	spent   map[string]entry
 	demand  map[string]float64
-	resumes time.Time // until then its posts say where it goes on
+	resumes int // so many of its next posts say where it goes on
 }
 
 // NewGroup returns the group of the processes that share a board.
@@ -184,7 +187,7 @@ func (g *Group) Round(ctx context.Context) error {
 		return errors.Join(err, readErr)
 	}
 	if !g.last.IsZero() && now.Sub(g.last) > longRound {
-		g.resume(now)
+		g.resume()
 	}
 	fresh := g.read(posts, now)
 	g.mu.Lock()
@@ -223,14 +226,14 @@ func (g *Group) observe(now time.Time) {
 
 // resume goes on where the meters are after the board could not be reached, or this process
 // was paused. Each process has kept its share then, so there is nothing to make up for.
-func (g *Group) resume(now time.Time) {
+func (g *Group) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, m := range g.members {
 		m.bucket = m.alone
 	}
 	for _, p := range g.peers {
-		p.resumes = now.Add(longRound)
+		p.resumes = resumePosts
 	}
 }
 
@@ -365,9 +368,12 @@ func (p *peer) learn(day post) {
 }
 
 // advance subtracts from the buckets what a process has spent since its last post. What all
-// have spent before the first round here is in the level of their buckets.
+// have spent before the first round here is in the level of their buckets. What a process has
+// spent while it had no share here is not made up for.
 func (g *Group) advance(p *peer, posted post, now time.Time) {
-	first := g.last.IsZero() || now.Before(p.resumes)
+	silent := !p.at.IsZero() && now.Sub(p.at) > peerTimeout
+	first := g.last.IsZero() || p.resumes > 0 || silent
+	p.resumes = max(0, p.resumes-1)
 	p.demand = map[string]float64{}
 	for subject, e := range posted.entries {
 		p.demand[subject] = e.demand

@@ -41,6 +41,34 @@ func (l *link) wait(ctx context.Context) error {
 	}
 }
 
+// TestOutage: what was spent while a process could not reach the board is not charged later.
+func TestOutage(t *testing.T) {
+	r := Rate{PerSecond: 500, Burst: 1000}
+	for name, test := range map[string]struct{ first, second time.Duration }{ // of being down
+		"of one process":                {30 * time.Second, 0},
+		"of the board":                  {30 * time.Second, 30 * time.Second},
+		"that ends later for a process": {30 * time.Second, 33 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &board{posts: map[string][]byte{}}
+				links := []*link{{Board: b}, {Board: b}}
+				asked := map[*reader]int{}
+				for _, l := range links {
+					asked[newReader(t, l, r, 0)] = 1000
+				}
+				spread(10*time.Second, 1, asked)
+				for i, down := range []time.Duration{test.first, test.second} {
+					links[i].down.Store(down > 0)
+					time.AfterFunc(down, func() { links[i].down.Store(false) })
+				}
+				spread(max(test.first, test.second)+3*time.Second, 1, asked)
+				within(t, "after the outage", float64(spread(10*time.Second, 1, asked)), 10*r.PerSecond)
+			})
+		})
+	}
+}
+
 // TestBurstInAnOutage: a burst that was spent while the board could not be reached is not
 // there again afterwards, and one that was not spent is.
 func TestBurstInAnOutage(t *testing.T) {
