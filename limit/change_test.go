@@ -126,3 +126,19 @@ func TestRoundOverMidnight(t *testing.T) {
 		}
 	})
 }
+
+// TestUsedBefore: what a process has spent with a key before another one was started is not
+// charged when the key comes back to it.
+func TestUsedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := &board{posts: map[string][]byte{}}, Rate{PerSecond: 500, Burst: 1000}
+		old := newReader(t, b, r, 0)
+		old.ask(time.Minute, 1000, 1)
+		time.Sleep(2 * inUse)
+		fresh := newReader(t, b, r, 0)
+		asked := map[*reader]int{fresh: 1000}
+		spread(5*time.Second, 1, asked)
+		old.meter.Spend(time.Now(), 1)
+		within(t, "once the key is back at the old process", float64(spread(10*time.Second, 1, asked)), 5000)
+	})
+}

@@ -85,6 +85,7 @@ type member struct {
 	base   counters // of earlier meters
 	seen   counters // of all meters, at the last round
 	wanted float64  // asked for of the day, at the last round
+	before float64  // spent before the subject came into use
 	demand float64  // credits asked for per second
 	bucket float64  // what all processes together may spend now
 	alone  float64  // the same at the last round, if others have spent as much of their shares
@@ -209,6 +210,9 @@ func (g *Group) observe(now time.Time) {
 		// Some clients need not keep the rate, and a key need not have a quota.
 		asked := max(total.asked-m.seen.asked, wanted-m.wanted)
 		if asked > 0 {
+			if now.Sub(m.used) > inUse {
+				m.before = m.seen.spent
+			}
 			m.used = now
 		}
 		if passed := now.Sub(g.observed).Seconds(); !g.observed.IsZero() && passed > 0 {
@@ -374,18 +378,19 @@ func (g *Group) advance(p *peer, posted post, now time.Time) {
 	silent := !p.at.IsZero() && now.Sub(p.at) > peerTimeout
 	first := g.last.IsZero() || p.resumes > 0 || silent
 	p.resumes = max(0, p.resumes-1)
+	last := p.demand
 	p.demand = map[string]float64{}
 	for subject, e := range posted.entries {
 		p.demand[subject] = e.demand
-		before, known := p.spent[subject]
+		_, listed := last[subject]
 		if m := g.members[subject]; m != nil {
 			switch {
 			case first:
 				m.bucket = min(m.bucket, e.bucket)
-			case known:
-				m.bucket -= e.spent - before.spent
+			case listed:
+				m.bucket -= e.spent - p.spent[subject].spent
 			default:
-				m.bucket -= e.spent
+				m.bucket -= e.recent
 			}
 		}
 		p.spent[subject] = e

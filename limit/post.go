@@ -25,18 +25,19 @@ type entry struct {
 	bucket float64 // credits that all processes together could spend then
 	day    int64   // days since 1970
 	today  uint64  // credits spent in that day
+	recent float64 // credits of the rate since the subject came into use
 }
 
 // stored is the form of a post in which it is stored; docs/format.md shows it.
 type stored struct {
 	Seq     uint64                `json:"seq"`
-	Entries map[string][5]float64 `json:"entries"`
+	Entries map[string][6]float64 `json:"entries"`
 }
 
 func (p post) encode() ([]byte, error) {
-	s := stored{p.seq, make(map[string][5]float64, len(p.entries))}
+	s := stored{p.seq, make(map[string][6]float64, len(p.entries))}
 	for subject, e := range p.entries {
-		s.Entries[subject] = [5]float64{e.demand, e.spent, e.bucket, float64(e.day), float64(e.today)}
+		s.Entries[subject] = [6]float64{e.demand, e.spent, e.bucket, float64(e.day), float64(e.today), e.recent}
 	}
 	return json.Marshal(s)
 }
@@ -48,7 +49,7 @@ func decodePost(value []byte) (p post, err error) {
 	}
 	p = post{s.Seq, make(map[string]entry, len(s.Entries))}
 	for subject, e := range s.Entries {
-		p.entries[subject] = entry{e[0], e[1], e[2], int64(e[3]), uint64(max(0, e[4]))}
+		p.entries[subject] = entry{e[0], e[1], e[2], int64(e[3]), uint64(max(0, e[4])), e[5]}
 	}
 	return p, nil
 }
@@ -93,7 +94,7 @@ func (g *Group) collect(posted func(*member) bool) post {
 	p := post{g.seq, make(map[string]entry, len(chosen))}
 	now := g.now()
 	for _, m := range chosen {
-		p.entries[m.subject] = entry{m.demand, m.seen.spent, m.bucket, dayOf(now), m.day.spentBy(now)}
+		p.entries[m.subject] = entry{m.demand, m.seen.spent, m.bucket, dayOf(now), m.day.spentBy(now), m.seen.spent - m.before}
 	}
 	return p
 }
