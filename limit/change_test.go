@@ -142,3 +142,21 @@ func TestUsedBefore(t *testing.T) {
 		within(t, "once the key is back at the old process", float64(spread(10*time.Second, 1, asked)), 5000)
 	})
 }
+
+// TestEndedProcess: the last post of a process that has ended does not hold for keys that
+// others use later for the first time.
+func TestEndedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := &board{posts: map[string][]byte{}}, Rate{PerSecond: 500, Burst: 1000}
+		old := newReader(t, b, r, 0)
+		old.ask(10*time.Second, 1000, 1)
+		old.stop()
+		time.Sleep(time.Hour)
+		g, m := NewGroup(b), NewMeter(r)
+		rounds(t, 2*peerTimeout, g)
+		g.Join("key", m, new(Day))
+		if _, tokens := m.counted(time.Now()); tokens != float64(r.Burst) {
+			t.Errorf("%v credits can be spent, expected the burst of %d", tokens, r.Burst)
+		}
+	})
+}

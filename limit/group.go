@@ -310,9 +310,10 @@ func (g *Group) admit(m *member) {
 	}
 	var fresh []*peer
 	for _, p := range g.peers {
-		if now.Sub(p.at) <= peerTimeout {
-			fresh = append(fresh, p)
+		if now.Sub(p.at) > peerTimeout {
+			continue
 		}
+		fresh = append(fresh, p)
 		if e, ok := p.spent[m.subject]; ok && p.demand[m.subject] > 0 {
 			m.bucket = min(m.bucket, e.bucket)
 		}
