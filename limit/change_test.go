@@ -160,3 +160,24 @@ func TestEndedProcess(t *testing.T) {
 		}
 	})
 }
+
+// TestLastPost: what is spent while the last round waits for the board is posted too.
+func TestLastPost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		b, m := &during{board: &board{posts: map[string][]byte{}}}, NewMeter(Rate{PerSecond: 500, Burst: 1000})
+		g := NewGroup(b)
+		g.Join("key", m, new(Day))
+		b.read = func() {
+			m.Spend(time.Now(), 300)
+			stop()
+		}
+		if err := g.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		posted, err := decodePost(b.posts[g.name])
+		if err != nil || posted.entries["key"].spent != 300 {
+			t.Errorf("%+v is posted, %v, expected 300 credits spent", posted, err)
+		}
+	})
+}

@@ -140,11 +140,7 @@ func (g *Group) Run(ctx context.Context) error {
 	for {
 		err := g.Round(ctx)
 		if ctx.Err() != nil {
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundLimit)
-			defer cancel()
-			if err := errors.Join(g.post(last), g.postDay(last)); err != nil {
-				slog.Warn("credits spent lately are not known to other processes", "error", err)
-			}
+			g.end(context.WithoutCancel(ctx))
 			return nil
 		}
 		if err != nil && !failing {
@@ -157,6 +153,16 @@ func (g *Group) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-tick.C:
 		}
+	}
+}
+
+// end posts all that was counted.
+func (g *Group) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
+	g.observe(g.now())
+	if err := errors.Join(g.post(ctx), g.postDay(ctx)); err != nil {
+		slog.Warn("credits spent lately are not known to other processes", "error", err)
 	}
 }
 
