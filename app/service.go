@@ -316,11 +316,14 @@ func (s *Service) awaitStop(ctx, running context.Context) {
 
 // Run serves until ctx is done. The functions in also run as long as the service.
 func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) error {
-	// Usage counted while the last requests are answered is written after them.
+	// What is counted while the last requests are answered is written and posted after them.
 	counting, stopCounting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCounting()
-	counted := make(chan error, 1)
-	go func() { counted <- s.usage.Run(counting) }()
+	var counters errgroup.Group
+	counters.Go(func() error { return s.usage.Run(counting) })
+	if s.group != nil {
+		counters.Go(func() error { return s.group.Run(counting) })
+	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, running := errgroup.WithContext(running)
@@ -339,7 +342,6 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	}
 	if _, shared := s.stores.(*store.Keyspace); shared {
 		group.Go(func() error { return s.people.refresh(ctx) })
-		group.Go(func() error { return s.group.Run(ctx) })
 	}
 	s.offerFirst()
 	group.Go(func() error { return s.runNetworks(ctx) })
@@ -354,7 +356,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 		slog.Error("restrictions of accounts and keys were not stored and end with this process", "names", unsaved.Names, "error", unsaved.Why)
 	}
 	stopCounting()
-	return errors.Join(err, <-counted)
+	return errors.Join(err, counters.Wait())
 }
 
 // Stop closes the listeners of a service that was not run.
