@@ -65,6 +65,16 @@ func TestMeterNext(t *testing.T) {
 	if _, ok := NewMeter(Rate{10, 20}).Next(now, Rate{}).Spend(now, 1e9); !ok {
 		t.Error("no limit limits")
 	}
+	indebted := NewMeter(Rate{10, 20})
+	indebted.Owe(now, 70)
+	for _, c := range []struct {
+		after Rate
+		wait  time.Duration
+	}{{Rate{10, 20}, 5 * time.Second}, {Rate{5, 10}, 10 * time.Second}, {Rate{100, 200}, 0}} {
+		if excess, ok := indebted.Next(now, c.after).Spend(now, 0); ok != (c.wait == 0) || excess.Wait != c.wait {
+			t.Errorf("50 credits in debt, then %+v: %+v %t, expected a wait of %v", c.after, excess, ok, c.wait)
+		}
+	}
 }
 
 // Credits that are owed are paid back before more can be spent.

@@ -43,7 +43,7 @@ type counters struct{ asked, spent float64 }
 func NewMeter(r Rate) *Meter { return &Meter{rate: r, tokens: float64(r.Burst), share: 1} }
 
 // Next returns a meter of another rate, which begins with what is left of m's burst and
-// not with a full one.
+// not with a full one, or with m's debt.
 func (m *Meter) Next(now time.Time, r Rate) *Meter {
 	next := NewMeter(r)
 	if m.rate.Unlimited() || r.Unlimited() {
@@ -54,7 +54,7 @@ func (m *Meter) Next(now time.Time, r Rate) *Meter {
 	m.refill(now)
 	spent := m.share*float64(m.rate.Burst) - math.Floor(m.tokens)
 	next.share, next.at = m.share, now
-	next.tokens = m.share * max(0, float64(r.Burst)-spent/m.share)
+	next.tokens = max(m.share*float64(r.Burst)-spent, min(0, m.tokens))
 	return next
 }
 
