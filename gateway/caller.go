@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ashlar/account"
@@ -53,7 +54,8 @@ func (h holder) name() string {
 // owner holds what is counted for all keys of one account together, except its tenant.
 type owner struct {
 	purse
-	limits account.Limits // when the purse was created
+	limits   account.Limits // when the purse was created
+	replaced atomic.Bool    // another owner counts for the account
 }
 
 // purse is a budget of credits per second and per day.
@@ -153,7 +155,7 @@ func (c *callers) find(key *account.Key) *caller {
 	if who.limits != limitsOf(key.Rules) {
 		return nil
 	}
-	if of := key.Account(); of != nil && (who.owner == nil || who.owner.limits != of.Limits) {
+	if of := key.Account(); of != nil && (who.owner == nil || who.owner.limits != of.Limits || who.owner.replaced.Load()) {
 		return nil
 	}
 	return who
@@ -176,8 +178,11 @@ func (c *callers) tenantOf(who holder) *tenant {
 func (c *callers) ownerOf(of *account.Account) *owner {
 	found := c.byOwner[of.ID]
 	if found == nil || found.limits != of.Limits {
+		if found != nil {
+			found.replaced.Store(true)
+		}
 		standard := of.Limits.PerSecond == 0 && c.accounts.Rate.PerSecond == DefaultAccountRate
-		found = &owner{c.purse(c.accounts.with(of.Limits), standard, day(&c.days.accounts, of.ID)), of.Limits}
+		found = &owner{purse: c.purse(c.accounts.with(of.Limits), standard, day(&c.days.accounts, of.ID)), limits: of.Limits}
 		c.group.Join("account "+of.ID.String(), found.meter, found.day)
 		c.byOwner[of.ID] = found
 	}
