@@ -36,3 +36,24 @@ func TestLimitsOfAccountsAndBack(t *testing.T) {
 		ask(busy, 429)
 	})
 }
+
+// TestRefusalsReturnNothingToAccounts: a call that a key's own quota refuses returns nothing to
+// an account without one, or a later quota of the account would not know what was spent.
+func TestRefusalsReturnNothingToAccounts(t *testing.T) {
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{})
+	small, large := p.key(account.NewKey{Owner: id, Rules: account.Rules{PerDay: 3}}), p.key(account.NewKey{Owner: id})
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys}, 0)
+	s.handler.Restore(&small.Key, 3)
+	for range 3 {
+		if status, _, answer := s.with(small.APIKey, call("test_name")); status != 429 {
+			t.Errorf("over the key's quota: %d %s", status, answer)
+		}
+	}
+	p.must(p.accounts.SetLimits(t.Context(), "a@example.org", account.Limits{PerDay: 4}))
+	for _, want := range []int{200, 429} {
+		if status, _, answer := s.with(large.APIKey, call("test_name")); status != want {
+			t.Errorf("of the account's quota: %d %s, expected %d", status, answer, want)
+		}
+	}
+}

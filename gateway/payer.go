@@ -165,7 +165,7 @@ func (s *settings) spendDays(who *caller, credits int) *refusal {
 		return r
 	}
 	r := s.spendDay(&who.purse, today, credits, "daily quota exceeded")
-	if r != nil {
+	if r != nil && who.owner.perDay > 0 {
 		who.owner.day.Return(today, credits)
 	}
 	return r
