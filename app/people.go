@@ -81,7 +81,6 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	}
 	if board, ok := opened.(limit.Board); ok && err == nil && node != "" {
 		p.group = limit.NewGroup(board)
-		err = p.group.Round(ctx)
 	}
 	if err != nil {
 		return people{}, errors.Join(err, opened.Close())

@@ -200,10 +200,8 @@ func (s *Service) listen(ctx context.Context) (err error) {
 		return err
 	}
 	warnOfCredits(&s.config, g.Networks)
-	if s.group == nil { // the group knows what was spent today
-		if err := s.restoreSpent(ctx); err != nil {
-			return err
-		}
+	if err := s.restoreSpent(ctx); err != nil {
+		return err
 	}
 	at, err := listenConfig(ctx, &s.config)
 	if err != nil {
@@ -245,8 +243,12 @@ func (s *Service) runControl(ctx context.Context) error {
 	return s.control.Run(ctx)
 }
 
-// restoreSpent passes the credits spent today before this start to the handler.
+// restoreSpent passes the credits spent today before this start to the handler. Those of all
+// processes of a cluster are known to the group.
 func (s *Service) restoreSpent(ctx context.Context) error {
+	if s.group != nil {
+		return s.group.Round(ctx)
+	}
 	keys, err := s.keys.List(ctx)
 	if err != nil {
 		return err
