@@ -22,16 +22,19 @@ func (t *TLS) check() error {
 	return nil
 }
 
-// Files returns the files with certificates. data is the data directory.
+// Files returns the files with the certificates of the public listener. data is the data directory.
 func (t *TLS) Files(data string) []string {
 	if t.Certificate != "" {
 		return []string{t.Certificate}
 	}
-	if len(t.ACME.Domains) == 0 {
-		return nil
+	return t.acme(data).Files()
+}
+
+// acme returns where certificates of ACME.Domains are obtained and stored.
+func (t *TLS) acme(data string) certificate.ACME {
+	return certificate.ACME{
+		Domains: t.ACME.Domains, Email: t.ACME.Email, Directory: t.ACME.Directory, Folder: filepath.Join(data, certificatesFolder),
 	}
-	found, _ := filepath.Glob(filepath.Join(data, certificatesFolder, "certificates", "*", "*", "*.crt")) // fails for wrong patterns only
-	return found
 }
 
 // certificatesFolder is the folder in the data directory for certificates from ACME.
@@ -45,9 +48,7 @@ func (t *TLS) Open(ctx context.Context, data string) (*tls.Config, error) {
 	case t.Certificate != "":
 		return certificate.FromFiles(t.Certificate, t.Key, log)
 	case len(t.ACME.Domains) > 0:
-		return certificate.FromACME(ctx, certificate.ACME{
-			Domains: t.ACME.Domains, Email: t.ACME.Email, Directory: t.ACME.Directory, Folder: filepath.Join(data, certificatesFolder),
-		}, log)
+		return certificate.FromACME(ctx, t.acme(data), log)
 	}
 	return nil, nil
 }

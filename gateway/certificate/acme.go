@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/caddyserver/certmagic"
 )
@@ -23,6 +24,28 @@ type ACME struct {
 	Roots *x509.CertPool
 }
 
+// Files returns the files that hold the certificates of the domains, from the authority. The folder may
+// also hold those of domains and authorities that were configured before: nothing renews them.
+func (a ACME) Files() (stored []string) {
+	folder := certmagic.FileStorage{Path: a.Folder}
+	issuer := (&certmagic.ACMEIssuer{CA: a.authority()}).IssuerKey()
+	for _, domain := range a.Domains {
+		file := folder.Filename(certmagic.StorageKeys.SiteCert(issuer, domain))
+		if _, err := os.Stat(file); err == nil { // else it was not issued yet
+			stored = append(stored, file)
+		}
+	}
+	return stored
+}
+
+// authority returns the URL of the authority's directory.
+func (a ACME) authority() string {
+	if a.Directory == "" {
+		return certmagic.LetsEncryptProductionCA
+	}
+	return a.Directory
+}
+
 // FromACME returns a configuration that obtains and renews certificates in the
 // background until ctx is done. It uses the TLS-ALPN challenge, which the listener itself
 // answers, so the listener must be running.
@@ -36,11 +59,8 @@ func FromACME(ctx context.Context, a ACME, log *slog.Logger) (*tls.Config, error
 	context.AfterFunc(ctx, cache.Stop)
 	magic = certmagic.New(cache, certmagic.Config{Storage: &certmagic.FileStorage{Path: a.Folder}, Logger: logger})
 	template := certmagic.ACMEIssuer{
-		CA: a.Directory, Email: a.Email, Agreed: true, DisableHTTPChallenge: true,
+		CA: a.authority(), Email: a.Email, Agreed: true, DisableHTTPChallenge: true,
 		AltTLSALPNPort: a.Port, TrustedRoots: a.Roots, Logger: logger,
-	}
-	if template.CA == "" {
-		template.CA = certmagic.LetsEncryptProductionCA
 	}
 	magic.Issuers = []certmagic.Issuer{certmagic.NewACMEIssuer(magic, template)}
 	if err := magic.ManageAsync(ctx, a.Domains); err != nil {

@@ -1,10 +1,12 @@
 package certificate
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
@@ -112,7 +114,17 @@ func TestACME(t *testing.T) {
 	port := listener.Addr().(*net.TCPAddr).Port
 	a := startAuthority(t, port)
 	from := ACME{Domains: []string{"localhost"}, Email: "operator@example.org", Directory: a.directory, Folder: t.TempDir(), Port: port, Roots: a.roots}
+	if got := from.Files(); len(got) > 0 {
+		t.Errorf("the files %v hold certificates, expected none before the first is issued", got)
+	}
 	first := a.certified(t, from, listener)
+	if got := from.Files(); len(got) != 1 {
+		t.Errorf("the files %v hold certificates, expected one", got)
+	} else if text, err := os.ReadFile(got[0]); err != nil {
+		t.Error(err)
+	} else if block, _ := pem.Decode(text); block == nil || !bytes.Equal(block.Bytes, first.Raw) {
+		t.Errorf("%s does not hold the certificate that clients see", got[0])
+	}
 
 	if listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
 		t.Fatal(err)
