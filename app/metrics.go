@@ -9,6 +9,7 @@ import (
 
 	"ashlar/family"
 	"ashlar/jsonrpc"
+	"ashlar/kv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -158,7 +159,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		rate:             desc("catch_up_blocks_per_second", "How fast a network that is behind imports blocks; 0 at the head.", "network"),
 		remaining:        desc("catch_up_remaining_seconds", "Time until a network that is behind is at the head; 0 if not known, or at the head.", "network"),
 		writable:         desc("store_writable", "Whether the network's store accepts writes: 1, else 0.", "network"),
-		free:             desc("store_free_bytes", "Free space on the disk of the network's store.", "network"),
+		free:             desc("store_free_bytes", "Free space on the disk of the network's store; none if it is not known.", "network"),
 		storeReads:       desc("store_reads_total", "Statements that have read rows from Cassandra.", "network"),
 		roundTrips:       desc("store_round_trips_total", "Waits for such statements; those made side by side are one.", "network"),
 		cacheReads:       desc("store_cache_reads_total", "Reads of the store's cache, by whether the block was in it.", "network", "result"),
@@ -255,16 +256,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(g.headTime, float64(status.HeadTime), n.Name)
 		gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), n.Name)
 		if n.store != nil {
-			stored := n.store.Stats()
-			gauge(g.writable, truth(stored.Refused == nil), n.Name)
-			gauge(g.disk, float64(stored.DiskBytes), n.Name)
-			gauge(g.memory, float64(stored.MemoryBytes), n.Name)
-			gauge(g.free, float64(stored.FreeBytes), n.Name)
-			gauge(g.backlog, float64(stored.Backlog), n.Name)
-			counter(g.storeReads, uint64(stored.Reads), n.Name)
-			counter(g.roundTrips, uint64(stored.RoundTrips), n.Name)
-			counter(g.cacheReads, uint64(stored.CacheHits), n.Name, "hit")
-			counter(g.cacheReads, uint64(stored.CacheMisses), n.Name, "miss")
+			c.collectStore(n.Name, n.store.Stats(), gauge, counter)
 		}
 		gauge(g.ready, truth(sound && notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
 		c.collectSource(n.Name, status, gauge, counter)
@@ -274,6 +266,22 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 			gauge(g.ready, 0, u.Name)
 		}
 	}
+}
+
+// collectStore collects what a network's store uses.
+func (c *serviceCollector) collectStore(network string, stored kv.Stats, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+	g := &c.gauges
+	gauge(g.writable, truth(stored.Refused == nil), network)
+	gauge(g.disk, float64(stored.DiskBytes), network)
+	gauge(g.memory, float64(stored.MemoryBytes), network)
+	if stored.FreeBytes != nil {
+		gauge(g.free, float64(*stored.FreeBytes), network)
+	}
+	gauge(g.backlog, float64(stored.Backlog), network)
+	counter(g.storeReads, uint64(stored.Reads), network)
+	counter(g.roundTrips, uint64(stored.RoundTrips), network)
+	counter(g.cacheReads, uint64(stored.CacheHits), network, "hit")
+	counter(g.cacheReads, uint64(stored.CacheMisses), network, "miss")
 }
 
 // collectWorkers collects the state of the processes for scripts.

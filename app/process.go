@@ -7,10 +7,10 @@ import (
 
 // Process describes a running server.
 type Process struct {
-	Calls       uint64 `json:"calls"`       // answered since the start
-	Failed      uint64 `json:"failed"`      // of them, with an error
-	MemoryBytes int64  `json:"memoryBytes"` // resident; 0 if not known
-	FreeBytes   int64  `json:"freeBytes"`   // on the fullest of the networks' disks; 0 if not known
+	Calls       uint64 `json:"calls"`               // answered since the start
+	Failed      uint64 `json:"failed"`              // of them, with an error
+	MemoryBytes int64  `json:"memoryBytes"`         // resident; 0 if not known
+	FreeBytes   *int64 `json:"freeBytes,omitempty"` // on the fullest of the networks' disks; nil if not known
 }
 
 // process returns the state of the process.
@@ -20,7 +20,7 @@ func (s *Service) process() *Process {
 		if n.store == nil {
 			continue
 		}
-		if free := n.store.Stats().FreeBytes; free > 0 && (p.FreeBytes == 0 || free < p.FreeBytes) {
+		if free := n.store.Stats().FreeBytes; free != nil && (p.FreeBytes == nil || *free < *p.FreeBytes) {
 			p.FreeBytes = free
 		}
 	}

@@ -83,7 +83,7 @@ func TestOperatorsNetworks(t *testing.T) {
 	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
 	user, _ := s.newUser("user@example.org", account.RoleUser)
 	s.upstreams = []site.Upstream{{Name: "node.internal", Head: 1234560, Used: true, Latency: 12 * time.Millisecond}, {Name: "other.internal", Head: 1234567, Why: "connection refused", Failures: 41}}
-	s.stored = site.Store{Memory: 1 << 20, Free: 2 << 30, CacheHits: 3, CacheMisses: 1}
+	s.stored = site.Store{Memory: 1 << 20, Free: new(int64(2 << 30)), CacheHits: 3, CacheMisses: 1}
 	at := time.Date(2026, 3, 1, 12, 0, 7, 0, time.UTC)
 	for i := range 7 {
 		s.events = map[string][]site.Event{"mainnet": append(s.events["mainnet"], site.Event{Time: at, Text: fmt.Sprintf("reorganization (internal %d)", i)})}

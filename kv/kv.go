@@ -328,8 +328,8 @@ type Row struct {
 // Stats is what a store uses.
 type Stats struct {
 	DiskBytes   int64
-	MemoryBytes int64 // caches and buffers
-	FreeBytes   int64 // on the disk; 0 if not known
+	MemoryBytes int64  // caches and buffers
+	FreeBytes   *int64 // on the disk; nil if not known
 	// CacheHits and CacheMisses are the reads of the cache since the store was opened.
 	CacheHits, CacheMisses int64
 	// Reads are the statements that have read rows and pointers of a distributed store.

@@ -37,12 +37,15 @@ func TestMeant(t *testing.T) {
 func TestProcessText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := &earlier{app.Status{Process: &app.Process{Calls: 100, Failed: 10}}, time.Now().Add(-10 * time.Second)}
-		now := &app.Process{Calls: 1100, Failed: 20, MemoryBytes: 3 << 20, FreeBytes: 5 << 30}
+		now := &app.Process{Calls: 1100, Failed: 20, MemoryBytes: 3 << 20, FreeBytes: new(int64(5 << 30))}
 		if got := processText(now, last); !strings.Contains(got, "3 MiB of memory, 5.0 GiB free") || !strings.Contains(got, "; 100.0 calls/s, 1.0 failed/s") {
 			t.Errorf("got %q", got)
 		}
-		if got := processText(&app.Process{Calls: 1}, last); strings.Contains(got, "calls/s") {
-			t.Errorf("after a restart of the server: %q, expected no rates", got)
+		if got := processText(&app.Process{Calls: 1}, last); strings.Contains(got, "calls/s") || strings.Contains(got, "free") {
+			t.Errorf("after a restart of the server: %q, expected no rates, and no free space, which is not known", got)
+		}
+		if got := processText(&app.Process{FreeBytes: new(int64)}, nil); !strings.Contains(got, "0.0 GiB free") {
+			t.Errorf("on a full disk: %q", got)
 		}
 	})
 }

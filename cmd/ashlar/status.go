@@ -134,7 +134,10 @@ func upstreams(n *family.Status) string {
 
 // processText describes the server's process, with the rates since an earlier status.
 func processText(p *app.Process, last *earlier) string {
-	text := fmt.Sprintf("server: %d calls, %d failed, %.0f MiB of memory, %.1f GiB free on the disk", p.Calls, p.Failed, float64(p.MemoryBytes)/(1<<20), float64(p.FreeBytes)/(1<<30))
+	text := fmt.Sprintf("server: %d calls, %d failed, %.0f MiB of memory", p.Calls, p.Failed, float64(p.MemoryBytes)/(1<<20))
+	if p.FreeBytes != nil {
+		text += fmt.Sprintf(", %.1f GiB free on the disk", float64(*p.FreeBytes)/(1<<30))
+	}
 	if last == nil || last.Process == nil || p.Calls < last.Process.Calls {
 		return text
 	}

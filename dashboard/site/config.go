@@ -79,7 +79,8 @@ type Event struct {
 
 // Store is what a network's store uses.
 type Store struct {
-	Memory, Free, Backlog  int64 // bytes; 0 if not known
+	Memory, Backlog        int64  // bytes; 0 if not known
+	Free                   *int64 // bytes; nil if not known
 	CacheHits, CacheMisses int64
 }
 

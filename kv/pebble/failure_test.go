@@ -170,12 +170,15 @@ func TestReserve(t *testing.T) {
 	for _, test := range []struct {
 		free    uint64
 		refused bool
-	}{{64 << 20, false}, {64<<20 - 1, true}, {64 << 20, true}, {72 << 20, false}, {64 << 20, false}} {
+	}{{64 << 20, false}, {64<<20 - 1, true}, {64 << 20, true}, {0, true}, {72 << 20, false}, {64 << 20, false}} {
 		free(test.free)
 		for what, err := range map[string]error{"Write": s.Write(t.Context(), b), "Stats": s.Stats().Refused} {
 			if errors.Is(err, kv.ErrFull) != test.refused || (err != nil) != test.refused {
 				t.Errorf("%s with %d bytes free: %v", what, test.free, err)
 			}
+		}
+		if got := s.Stats().FreeBytes; got == nil || *got != int64(test.free) {
+			t.Errorf("with %d bytes free the store says %v", test.free, got)
 		}
 		if err := s.Sync(t.Context()); err != nil {
 			t.Errorf("Sync with %d bytes free: %v", test.free, err)

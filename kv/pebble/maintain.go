@@ -193,7 +193,7 @@ func (s *Store) Stats() kv.Stats {
 		now = *last
 	}
 	if usage, err := s.space.fs.GetDiskUsage(s.space.path); err == nil {
-		now.FreeBytes = int64(usage.AvailBytes)
+		now.FreeBytes = new(int64(usage.AvailBytes))
 	}
 	now.Refused = s.writable()
 	return now
