@@ -50,7 +50,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			t.Errorf("docs/runbook.md lacks the row of %s, expected\n%s", name, row)
 		}
 	}
-	for _, name := range []string{"configuration.md", "runbook.md", "cluster.md", "reliability.md", "forwarded.md", "starknet.md", "guides/sizing.md"} {
+	for _, name := range []string{"configuration.md", "runbook.md", "cluster.md", "reliability.md", "forwarded.md", "starknet.md", "guides/sizing.md", "guides/backups.md"} {
 		for _, found := range regexp.MustCompile("`(ashlar_[a-z_]+)[`{]").FindAllStringSubmatch(document(t, name), -1) {
 			if own[found[1]] == "" {
 				t.Errorf("docs/%s names %s, which no server has", name, found[1])

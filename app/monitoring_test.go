@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/app/backup"
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/internal/vectors"
@@ -34,8 +35,8 @@ func promtool(t *testing.T) string {
 }
 
 // liveMetrics returns /metrics of a server that has a network with upstream nodes, one with
-// a consensus client, one with a light client, and a certificate, after calls with and without
-// success.
+// a consensus client, one with a light client, and a certificate, after a backup and calls with
+// and without success.
 func liveMetrics(t *testing.T) string {
 	t.Helper()
 	data := t.TempDir()
@@ -79,6 +80,13 @@ networks:
 	}
 	s, apiKey, stop := running(t, c)
 	defer stop()
+	target, err := backup.OpenTarget(t.TempDir())
+	if err == nil {
+		err = backup.RecordOutcome(data, target, []string{store.AccountsName}, true, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 	for _, body := range []string{blockNumber, `{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[1]}`, `{"jsonrpc":"2.0","id":1,"method":"x_y"}`} {
 		response, err := client.Post("https://"+s.Addr().String()+"/followed/v3/"+apiKey, "application/json", strings.NewReader(body))

@@ -35,7 +35,7 @@ type Backup struct {
 
 // Run copies the accounts and networks of a data directory, which a server may have open,
 // and shows its progress on bar.
-func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
+func (b Backup) Run(ctx context.Context, bar *os.File) error {
 	data := store.Dir(b.Data)
 	if err := data.CheckThere(); err != nil {
 		return err
@@ -52,30 +52,42 @@ func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
 	if err != nil {
 		return err
 	}
+	made, err := b.make(ctx, data, target, wanted, bar)
+	if err != nil && ctx.Err() != nil {
+		return err // it was interrupted, which is no failure
+	}
+	if recordErr := backup.RecordOutcome(b.Data, target, wanted, made, err != nil); recordErr != nil {
+		slog.Error("the outcome of the backup is not recorded, so metrics lack it", "error", recordErr)
+	}
+	return err
+}
+
+// make makes one backup of the wanted stores, and removes older ones. made is whether the target has it.
+func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, wanted []string, bar *os.File) (made bool, err error) {
 	ctx, copied, err := checkpoints(ctx, data, control.Copying{For: control.ForBackup, Stores: wanted})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, copied.release()) }()
-	done := new(backup.Progress)
-	shown := newProgress(bar, "backing up", func() (status, bool) { return copyStatus(done) })
-	made, err := backup.Make(ctx, target, copied.sources, backup.Options{Version: app.ClientVersion(), Rehash: b.Rehash}, done)
+	moved := new(backup.Progress)
+	shown := newProgress(bar, "backing up", func() (status, bool) { return copyStatus(moved) })
+	done, err := backup.Make(ctx, target, copied.sources, backup.Options{Version: app.ClientVersion(), Rehash: b.Rehash}, moved)
 	shown.end()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
-		return err
+		return false, err
 	}
-	slog.Info("backed up", "backup", made.Name, "stores", len(copied.sources), "size", readableBytes(made.Bytes), "stored", readableBytes(made.Stored), "took", shown.took())
+	slog.Info("backed up", "backup", done.Name, "stores", len(copied.sources), "size", readableBytes(done.Bytes), "stored", readableBytes(done.Stored), "took", shown.took())
 	if b.Keep == 0 {
-		return nil
+		return true, nil
 	}
 	removed, err := backup.Prune(ctx, target, b.Keep)
 	if removed > 0 {
 		slog.Info("old backups removed", "removed", removed)
 	}
-	return err
+	return true, err
 }
 
 // Repeat makes backups until ctx is done, with the given time between two. One that fails

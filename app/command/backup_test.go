@@ -211,6 +211,39 @@ func TestRestoreReplaces(t *testing.T) {
 	}
 }
 
+// TestBackupIsRecorded: a backup that fails is recorded as such, one that is interrupted is not, and a good one ends
+// the failures.
+func TestBackupIsRecorded(t *testing.T) {
+	data, to := smallNetwork(t), filepath.Join(t.TempDir(), "to")
+	if err := os.WriteFile(to, nil, 0o600); err != nil { // no folder
+		t.Fatal(err)
+	}
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	name := store.NetworkStore("small")
+	for _, step := range []struct {
+		ctx      context.Context
+		failures int
+		made     bool
+	}{{t.Context(), 1, false}, {interrupted, 1, false}, {t.Context(), 2, false}, {t.Context(), 0, true}} {
+		if step.made {
+			if err := os.Remove(to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := (Backup{Data: data, To: to, Networks: []string{"small"}}).Run(step.ctx, os.Stderr); (err == nil) != step.made {
+			t.Fatalf("the backup: %v", err)
+		}
+		records, err := backup.Records(data)
+		if err != nil || len(records) != 1 || records[0].Target != to {
+			t.Fatalf("the records are %+v, %v, expected one of %s", records, err, to)
+		}
+		if got := records[0].Stores[name]; got.Failures != step.failures || got.Made.IsZero() == step.made {
+			t.Errorf("the record of %s is %+v, expected %d failures", name, got, step.failures)
+		}
+	}
+}
+
 // TestBackupRepeats: a backup that fails does not end the repetition; the context does.
 func TestBackupRepeats(t *testing.T) {
 	data, to := smallNetwork(t), filepath.Join(t.TempDir(), "to")

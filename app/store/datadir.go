@@ -17,6 +17,7 @@ import (
 //
 //	DIR/accounts/          accounts and API keys; only the service's user may read it
 //	DIR/networks/NAME/     the history of the network NAME
+//	DIR/backup-HASH.json   how the backups to one target went
 //	DIR/control.sock       the socket of a running server, for commands
 type Dir string
 

@@ -1,0 +1,32 @@
+package app
+
+import (
+	"log/slog"
+
+	"ashlar/app/backup"
+	"ashlar/app/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collectBackups collects how the backups of the stores went that are in the data directory.
+func (c *serviceCollector) collectBackups(gauge func(*prometheus.Desc, float64, ...string)) {
+	if c.service.config.Data == "" {
+		return
+	}
+	records, err := backup.Records(c.service.config.Data)
+	if err != nil {
+		slog.Error("some metrics of backups are left out", "error", err)
+	}
+	for _, r := range records {
+		for name, outcome := range r.Stores {
+			if !store.Dir(c.service.config.Data).HasStore(name) {
+				continue
+			}
+			gauge(c.gauges.backupFailures, float64(outcome.Failures), r.Target, name)
+			if !outcome.Made.IsZero() {
+				gauge(c.gauges.backedUp, float64(outcome.Made.Unix()), r.Target, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"ashlar/app/backup"
+	"ashlar/app/store"
+)
+
+// The metrics have the last good backup of each store that exists, and what failed since.
+func TestBackupMetrics(t *testing.T) {
+	s, _ := served(t, nil)
+	folder := t.TempDir()
+	target, err := backup.OpenTarget(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo := store.NetworkStore("demo")
+	record := func(made, failed bool) (metrics string) {
+		t.Helper()
+		if err := backup.RecordOutcome(s.config.Data, target, []string{demo, store.NetworkStore("gone")}, made, failed); err != nil {
+			t.Fatal(err)
+		}
+		_, metrics = get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+		if strings.Contains(metrics, "gone") {
+			t.Error("a network that is not in the data directory has metrics")
+		}
+		return metrics
+	}
+	labels := fmt.Sprintf("{store=%q,target=%q} ", demo, folder)
+	if got := record(false, true); !strings.Contains(got, "ashlar_backup_failures"+labels+"1\n") || strings.Contains(got, "ashlar_backup_timestamp_seconds{") {
+		t.Errorf("after a failure: %s", ofBackups(got))
+	}
+	if got := record(true, false); !strings.Contains(got, "ashlar_backup_failures"+labels+"0\n") || !strings.Contains(got, "ashlar_backup_timestamp_seconds"+labels+"1.") {
+		t.Errorf("after a good one: %s", ofBackups(got))
+	}
+}
+
+func ofBackups(metrics string) (lines string) {
+	for line := range strings.Lines(metrics) {
+		if strings.Contains(line, "backup") {
+			lines += line
+		}
+	}
+	return lines
+}
