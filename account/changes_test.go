@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,5 +155,63 @@ func TestRuleLengths(t *testing.T) {
 	}
 	if _, err := f.keys.Rotate(t.Context(), "old", 0); err != nil {
 		t.Errorf("an old key with long rules cannot be rotated: %v", err)
+	}
+}
+
+// A change is checked, and what was stored before the checks existed is not checked again.
+func TestOnlyChangesAreChecked(t *testing.T) {
+	f := newFixture(t, Config{})
+	f.key(f.keys, NewKey{Name: "old"})
+	k, err := f.keys.find("old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unsent = "https://App.example.org"
+	stored, name := *k, strings.Repeat("n", maxName+1)
+	stored.number++
+	stored.Name, stored.Expires = name, wholeSeconds(f.Now().Add(-time.Hour))
+	id, over := k.ID.String(), f.Now().Add(-time.Minute)
+	with := func(change func(*Rules)) *Rules {
+		r := *stored.Rules
+		change(&r)
+		return &r
+	}
+	stored.Rules = &Rules{Origins: []string{unsent}, Methods: []string{strings.Repeat("e", maxMethod+1)}}
+	var many, large []string
+	for i := range maxRules {
+		many = append(many, fmt.Sprint("https://app.example.org:", 1000+i))
+		large = append(large, fmt.Sprint("https://", strings.Repeat("a", 250), i))
+	}
+	stored.Rules.Origins = append(large[:maxRules/2:maxRules/2], unsent) // 13 KiB
+	if err := f.keys.put(t.Context(), onceDurable, &stored, "create"); err != nil {
+		t.Fatal(err)
+	}
+	for what, test := range map[string]struct {
+		edit  KeyEdit
+		field Field // that is refused; empty: none is
+	}{
+		"a new name beside the rules":       {KeyEdit{Name: new("new"), Rules: with(func(*Rules) {}), Expires: &stored.Expires}, ""},
+		"the old name":                      {KeyEdit{Name: &name, Rules: with(func(r *Rules) { r.PerDay = 1 })}, ""},
+		"another origin beside the old":     {KeyEdit{Rules: with(func(r *Rules) { r.Origins = []string{"https://a.example.org", unsent} })}, ""},
+		"another origin that is never sent": {KeyEdit{Rules: with(func(r *Rules) { r.Origins = []string{"https://A.example.org", unsent} })}, FieldRules},
+		"another long method":               {KeyEdit{Rules: with(func(r *Rules) { r.Methods = []string{strings.Repeat("f", maxMethod+1)} })}, FieldRules},
+		"more bytes than rules may have":    {KeyEdit{Rules: with(func(r *Rules) { r.Origins = slices.Concat(r.Origins, large[maxRules/2:80]) })}, FieldRules},
+		"too many origins with the old":     {KeyEdit{Rules: with(func(r *Rules) { r.Origins = append(many, unsent) })}, FieldRules},
+		"another long name":                 {KeyEdit{Name: new("x" + name)}, FieldName},
+		"another time in the past":          {KeyEdit{Expires: &over}, FieldExpires},
+	} {
+		var invalid *Invalid
+		_, err := f.keys.Edit(t.Context(), id, test.edit)
+		if errors.As(err, &invalid); test.field == "" && err != nil || test.field != "" && (invalid == nil || invalid.Field != test.field) {
+			t.Errorf("%s: %v, expected that the field %q is refused", what, err, test.field)
+		}
+		back := stored // as it was, for the next one
+		if now, err := f.keys.find(id); err != nil {
+			t.Fatal(err)
+		} else if back.number = now.number + 1; test.field == "" {
+			if err := f.keys.put(t.Context(), onceDurable, &back, "create"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

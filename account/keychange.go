@@ -133,11 +133,11 @@ type KeyEdit struct {
 // is invalid. When Edit returns, every later Check sees the changes. They are durable, unless
 // the returned key is Unsaved.
 func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, error) {
-	if err := r.checkEdit(&e); err != nil {
-		return Key{}, err
-	}
 	return r.changeLive(ctx, idOrName, "change", atOnce, func(k *revision) error {
 		before := k.Key
+		if err := r.checkEdit(&e, &before); err != nil {
+			return err
+		}
 		if e.Name != nil {
 			k.Name = *e.Name
 		}
@@ -157,20 +157,20 @@ func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, er
 	})
 }
 
-// checkEdit validates an edit.
-func (r *Keyring) checkEdit(e *KeyEdit) error {
-	if e.Name != nil {
+// checkEdit validates what an edit of a key changes. Values that the key has may be older than the checks.
+func (r *Keyring) checkEdit(e *KeyEdit, before *Key) error {
+	if e.Name != nil && *e.Name != before.Name {
 		if err := checkName(*e.Name); err != nil {
 			return err
 		}
 	}
-	if e.Expires != nil {
+	if e.Expires != nil && !wholeSeconds(*e.Expires).Equal(before.Expires) {
 		if err := r.checkExpiry(*e.Expires); err != nil {
 			return err
 		}
 	}
 	if e.Rules != nil {
-		return e.Rules.checkTyped()
+		return e.Rules.CheckChange(before.Rules)
 	}
 	return nil
 }

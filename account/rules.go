@@ -164,6 +164,31 @@ func (r *Rules) check() error {
 // Check validates rules for a key. The error is an [*Invalid].
 func (r *Rules) Check() error { return r.checkTyped() }
 
+// CheckChange is Check for rules that replace those of a key, which may be nil: it checks the entries that are added.
+func (r *Rules) CheckChange(before *Rules) error {
+	if before == nil {
+		return r.checkTyped()
+	}
+	added := *r
+	added.Methods, added.Origins = without(r.Methods, before.Methods), without(r.Origins, before.Origins)
+	if err := added.checkTyped(); err != nil {
+		return err
+	}
+	err := r.check() // how many there are
+	if err == nil && r.size() > before.size() {
+		err = r.checkSize()
+	}
+	if err != nil {
+		return &Invalid{FieldRules, err.Error()}
+	}
+	return nil
+}
+
+// without returns the entries of a list that another one lacks.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(entry string) bool { return slices.Contains(other, entry) })
+}
+
 // Maximum lengths in new rules. Only checkTyped enforces them, so that longer rules written
 // before the limits existed can still be read.
 const (
@@ -206,14 +231,20 @@ func (r *Rules) checkLengths() error {
 			return fmt.Errorf("an origin of %d bytes, expected at most %d", len(origin), maxOrigin)
 		}
 	}
-	stored, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode the rules: %w", err)
-	}
-	if len(stored) > maxRuleBytes {
-		return fmt.Errorf("%d bytes of rules, expected at most %d", len(stored), maxRuleBytes)
+	return r.checkSize()
+}
+
+func (r *Rules) checkSize() error {
+	if size := r.size(); size > maxRuleBytes {
+		return fmt.Errorf("%d bytes of rules, expected at most %d", size, maxRuleBytes)
 	}
 	return nil
+}
+
+// size returns how many bytes the rules take as they are stored.
+func (r *Rules) size() int {
+	stored, _ := json.Marshal(r) // cannot fail
+	return len(stored)
 }
 
 // stored returns the rules to store: nil if they restrict nothing.

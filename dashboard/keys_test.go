@@ -178,6 +178,30 @@ func TestRefusedKeyFormsChangeNothing(t *testing.T) {
 	}
 }
 
+// A key whose rules have an origin that no browser sends, from before such were refused, can be renamed. Another such
+// origin is refused.
+func TestKeyWithAnOldOrigin(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{Origins: []string{"https://app.example.org"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unsent = "https://App.example.org"
+	k, ok := s.keys.Check(issued.APIKey)
+	if !ok {
+		t.Fatal("the key is not there")
+	}
+	k.Rules.Origins[0] = unsent // as it was stored by an older version
+	path := "/keys/" + issued.Key.ID.String()
+	b.post(path, url.Values{"name": {"after"}, "origins": {unsent + "\nhttps://B.example.org"}}).says(t, 422, `id="origins-error"`, "want https://b.example.org")
+	b.post(path, url.Values{"name": {"after"}, "origins": {unsent}}).leads(t, path)
+	if k, _ := s.keys.Check(issued.APIKey); k.Name != "after" || !reflect.DeepEqual(k.Rules.Origins, []string{unsent}) {
+		t.Errorf("it is %+v", k)
+	}
+	b.post("/keys/new", url.Values{"origins": {unsent}}).says(t, 422, `id="origins-error"`)
+}
+
 // The form shows the day on which a key expires. Saving it unchanged keeps the time of day.
 func TestKeysEndWhenTheyDid(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)

@@ -106,7 +106,7 @@ func change(v *site.Visit) error {
 	}
 	f := keyForm(networks, k.Rules)
 	f.Read(v.R)
-	name, rules, expires := f.Value("name"), readRules(f), readDay(f, "expires")
+	name, rules, expires := f.Value("name"), readRules(f, k.Rules), readDay(f, "expires")
 	if !f.OK() {
 		return showKey(v, k, f, networks)
 	}

@@ -59,7 +59,7 @@ func create(v *site.Visit) error {
 	}
 	f := newKeyForm(networks)
 	f.Read(v.R)
-	k := account.NewKey{Name: f.Value("name"), Rules: readRules(f), Expires: readDay(f, "expires"), Guarded: len(f.Lines("guarded")) > 0}
+	k := account.NewKey{Name: f.Value("name"), Rules: readRules(f, nil), Expires: readDay(f, "expires"), Guarded: len(f.Lines("guarded")) > 0}
 	if f.OK() {
 		issued, err := Own(v).Create(v.R.Context(), k)
 		switch {

@@ -85,8 +85,9 @@ func shortPrefix(p netip.Prefix) string {
 	return p.String()
 }
 
-// readRules reads a key's rules from a form and records problems in its fields.
-func readRules(f *site.Form) (rules account.Rules) {
+// readRules reads a key's rules from a form and records problems in its fields. What is in present, the key's current
+// rules, is no problem.
+func readRules(f *site.Form, present *account.Rules) (rules account.Rules) {
 	rules.Networks, rules.Methods, rules.Origins = f.Lines(FieldNetworks), f.Lines(FieldMethods), f.Lines(FieldOrigins)
 	for _, line := range f.Lines(FieldContracts) {
 		var c account.Contract
@@ -108,7 +109,7 @@ func readRules(f *site.Form) (rules account.Rules) {
 		FieldMethods: {Methods: rules.Methods}, FieldOrigins: {Origins: rules.Origins},
 		FieldContracts: {Contracts: rules.Contracts}, FieldAddresses: {Addresses: rules.Addresses},
 	} {
-		if err := part.Check(); err != nil {
+		if err := part.CheckChange(present); err != nil {
 			f.Fail(name, site.Sentence(err.Error()))
 		}
 	}
