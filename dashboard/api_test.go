@@ -97,7 +97,14 @@ func TestAPI(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(entries, func(e account.AuditEntry) bool { return e.By.Via == "token" && e.Did == "revoke" }) {
 		t.Errorf("the audit log does not show what the token did: %+v, %v", entries, err)
 	}
-	b.post("/account/tokens/"+tokens[0].ID+"/revoke", nil).leads(t, "/account/tokens")
+	revoke := "/account/tokens/" + tokens[0].ID + "/revoke"
+	b.get("/account/tokens").says(t, 200, `href="`+revoke+`"`)
+	b.get(revoke).says(t, 200, "Revoke this token?", tokens[0].Name, "cannot be undone")
+	if got := script.ask("GET", "/api/v1/keys", token, ""); got.status != 200 {
+		t.Errorf("after the question alone, the token gets %d", got.status)
+	}
+	b.post(revoke, nil).leads(t, "/account/tokens")
+	b.get(revoke).leads(t, "/account/tokens") // it has ended
 	script.ask("GET", "/api/v1/keys", token, "").says(t, 401)
 }
 

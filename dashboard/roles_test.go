@@ -62,6 +62,8 @@ func decisions() map[string]admitted {
 		"GET /teams/{team}/members":                            forWatchers,
 		"POST /teams/{team}/leave":                             forViewers,
 		"POST /teams/{team}/members/{member}":                  forManagers,
+		"GET /teams/{team}/members/{member}/remove":            forManagers,
+		"POST /teams/{team}/members/{member}/remove":           forManagers,
 		"POST /teams/{team}/invitations":                       forManagers,
 		"POST /teams/{team}/invitations/{invitation}/withdraw": forManagers,
 		"POST /teams/{team}/name":                              forManagers,
@@ -94,7 +96,8 @@ func decisions() map[string]admitted {
 			GET /docs, GET /docs/methods/{method}, GET /docs/requests, GET /docs/errors, GET /docs/limits, GET /teams/join`,
 		&forUsers: `GET /account, POST /account/password, POST /account/email, POST /account/provider, POST /account/provider/remove, GET /account/factor,
 			POST /account/factor, POST /account/factor/recovery, POST /account/factor/remove, GET /account/passkeys, POST /account/passkeys,
-			POST /account/passkeys/made, POST /account/passkeys/remove, GET /account/tokens, POST /account/tokens, POST /account/tokens/{token}/revoke,
+			POST /account/passkeys/made, POST /account/passkeys/remove, GET /account/tokens, POST /account/tokens, GET /account/tokens/{token}/revoke,
+			POST /account/tokens/{token}/revoke,
 			POST /account/sessions, GET /account/delete, POST /account/delete, GET /teams, POST /teams, POST /teams/join`,
 		&forOperators: `GET /people, GET /people/{person}, POST /people/{person}, GET /people/{person}/delete, POST /people/{person}/delete, GET /audit,
 			GET /invitations, POST /invitations, POST /invitations/{invitation}/withdraw, GET /limits, GET /service`,
@@ -213,7 +216,7 @@ func (s *scene) request(who, pattern string) page {
 		}
 		return b.ask(method, path, s.tokens[who], body)
 	case method == http.MethodPost:
-		return b.post(path, url.Values{"do": {"role"}, "role": {"viewer"}, "name": {"x"}, "team-name": {"x"}, "expires": {"7"}, "overlap": {"0"}, "params": {"keep"}})
+		return b.post(path, url.Values{"role": {"viewer"}, "name": {"x"}, "team-name": {"x"}, "expires": {"7"}, "overlap": {"0"}, "params": {"keep"}})
 	}
 	return b.get(path)
 }

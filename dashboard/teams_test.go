@@ -69,7 +69,12 @@ func TestTeams(t *testing.T) {
 	guest.get(team+"/keys/new").says(t, 200)
 	owner.post(team+"/leave", nil).says(t, 422, "The account is the only owner of the team")
 	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"king"}}).says(t, 422, "Unknown role")
-	owner.post(members+who.ID.String(), url.Values{"do": {"remove"}}).leads(t, team+"/members")
+	remove := members + who.ID.String() + "/remove"
+	owner.get(team+"/members").says(t, 200, `href="`+remove+`"`)
+	owner.get(remove).says(t, 200, "Remove "+who.Email+"?", "Stone &amp; Sons", "loses access at once")
+	guest.get(team+"/keys").says(t, 200)
+	owner.post(remove, nil).leads(t, team+"/members")
+	owner.get(remove).leads(t, team+"/members") // it is removed
 	guest.get(team+"/keys").says(t, 404)
 	owner.post(team+"/name", url.Values{"team-name": {"Granite"}}).leads(t, team+"/members")
 	form := url.Values{"name": {"owner@example.org"}, "password": {goodPassword}}

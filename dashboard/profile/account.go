@@ -29,6 +29,7 @@ func Pages() []site.Page {
 		site.ForUsers("POST /account/passkeys/remove", removePasskey),
 		site.ForUsers("GET /account/tokens", listTokens),
 		site.ForUsers("POST /account/tokens", createToken),
+		site.ForUsers("GET /account/tokens/{token}/revoke", askRevocation),
 		site.ForUsers("POST /account/tokens/{token}/revoke", revokeToken),
 		site.ForUsers("POST /account/sessions", endSessions),
 		site.ForUsers("GET /account/delete", showDeletion),

@@ -60,6 +60,20 @@ func createToken(v *site.Visit) error {
 	return showTokens(v, p)
 }
 
+// askRevocation asks for confirmation before a token is revoked. One that has ended leads back to the list.
+func askRevocation(v *site.Visit) error {
+	all, err := v.Config.Accounts.Tokens(v.Who.ID)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if t.ID == v.R.PathValue("token") {
+			return v.Show(200, "token-revoke", "Revoke a token", t)
+		}
+	}
+	return v.Redirect("/account/tokens")
+}
+
 // revokeToken ends a token.
 func revokeToken(v *site.Visit) error {
 	changed, err := v.Config.Accounts.RevokeToken(v.R.Context(), v.Who.ID, v.R.PathValue("token"))

@@ -92,26 +92,50 @@ func showPage(v *site.Visit, p membersPage) error {
 	return v.Show(status, "members", "Members of "+team.Team, p)
 }
 
-// changeMember changes the role of a member, or removes it.
-func changeMember(v *site.Visit) error {
-	var member account.ID
-	if member.UnmarshalText([]byte(v.R.PathValue("member"))) != nil {
-		return account.ErrNoTeam
+// member returns the ID in the path.
+func member(v *site.Visit) (id account.ID, err error) {
+	if id.UnmarshalText([]byte(v.R.PathValue("member"))) != nil {
+		err = account.ErrNoTeam
 	}
-	accounts, ctx := v.Config.Accounts, v.R.Context()
-	var team account.Account
-	var err error
-	done := "The role was changed."
-	switch v.R.PostForm.Get("do") {
-	case "role":
-		team, err = accounts.SetMemberRole(ctx, v.Account.ID, member, account.TeamRole(v.R.PostForm.Get("role")))
-	case "remove":
-		done = "The member was removed."
-		team, err = accounts.RemoveMember(ctx, v.Account.ID, member)
-	default:
-		return site.ErrForm
+	return id, err
+}
+
+// changeRole changes the role of a member.
+func changeRole(v *site.Visit) error {
+	id, err := member(v)
+	if err != nil {
+		return err
 	}
-	return changed(v, team, err, done, v.Path("/members"))
+	team, err := v.Config.Accounts.SetMemberRole(v.R.Context(), v.Account.ID, id, account.TeamRole(v.R.PostForm.Get("role")))
+	return changed(v, team, err, "The role was changed.", v.Path("/members"))
+}
+
+// askRemoval asks for confirmation before a member is removed. One who is no member any more leads back to the list.
+func askRemoval(v *site.Visit) error {
+	id, err := member(v)
+	if err != nil {
+		return err
+	}
+	members, err := v.Config.Accounts.Members(v.R.Context(), v.Account.ID)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Account == id {
+			return v.Show(200, "member-remove", "Remove a member", m)
+		}
+	}
+	return v.Redirect(v.Path("/members"))
+}
+
+// remove removes a member.
+func remove(v *site.Visit) error {
+	id, err := member(v)
+	if err != nil {
+		return err
+	}
+	team, err := v.Config.Accounts.RemoveMember(v.R.Context(), v.Account.ID, id)
+	return changed(v, team, err, "The member was removed.", v.Path("/members"))
 }
 
 // changed answers a change of a member: with another page, or with the problem.

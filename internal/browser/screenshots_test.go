@@ -264,6 +264,10 @@ func operatorsPages() []shot {
 			b.follow("main form button.primary")
 			b.there("#token, .notice.bad")
 		}},
+		{"token-revoke", func(b *tab) {
+			b.open("/account/tokens")
+			b.follow("a[aria-label^='Revoke ']")
+		}},
 		{"service", at("/service")},
 		{"people", at("/people")},
 		{"person", func(b *tab) {

@@ -81,7 +81,9 @@ func TestTeams(t *testing.T) {
 				}})
 				guest.lookedAt(shot{"team-refused", at(team + "/keys/new")})
 			}
-			owner.follow("button[aria-label='Remove guest-" + as + "']")
+			owner.follow("a[aria-label='Remove guest-" + as + "']")
+			owner.sees("h1", "Remove guest-"+as+"?")
+			owner.follow("main form button.danger")
 			owner.sees(".notice", "The member was removed")
 			guest.open(team + "/keys")
 			guest.sees("h1", "Page not found")
@@ -112,6 +114,10 @@ func teamPages(team string) []shot {
 			b.enter("#email", "c"+longEmail()[1:])
 			b.follow("form[action$='/invitations'] button.primary")
 			b.there("#invitation-link")
+		}},
+		{"team-remove", func(b *tab) {
+			b.open(team + "/members")
+			b.follow("a[aria-label^='Remove ']")
 		}},
 		{"team-last-owner", func(b *tab) {
 			b.open(team + "/members")
