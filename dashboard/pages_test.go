@@ -103,7 +103,7 @@ func TestWhoMaySeeWhat(t *testing.T) {
 	for _, path := range pages {
 		p := user.post(path, url.Values{"name": {"mine now"}, "overlap": {"0"}})
 		p.says(t, 404, "Page not found")
-		s.browser().post(path, nil).leads(t, "/signin")
+		s.browser().post(path, nil).leads(t, "/signin?next="+url.QueryEscape(path))
 	}
 	if k, err := s.keys.Find(id); err != nil || !k.Live() || k.Name != "not yours" || !k.Rotated.IsZero() {
 		t.Errorf("another account's key was changed: %+v, %v", k, err)

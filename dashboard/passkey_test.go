@@ -159,7 +159,7 @@ func TestMadePasskeys(t *testing.T) {
 	d := passkeytest.New(t, s.url)
 	made := url.Values{"passkey": {d.Create(p.options(t))}}
 	other.post("/account/passkeys/made", made).says(t, 422, "This took too long")
-	s.browser().post("/account/passkeys/made", made).leads(t, "/signin")
+	s.browser().post("/account/passkeys/made", made).leads(t, "/signin?next="+url.QueryEscape("/account/passkeys/made"))
 	b.post("/account/passkeys/made", made).says(t, 200, "Keep these recovery codes")
 	b.post("/account/passkeys/made", made).says(t, 422, "This took too long")
 }

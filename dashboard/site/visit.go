@@ -250,11 +250,8 @@ func (v *Visit) fail(err error) {
 		return // the client has disconnected
 	}
 	if errors.Is(err, errSignIn) {
-		to := "/signin"
-		if v.R.Method == http.MethodGet {
-			to += "?next=" + url.QueryEscape(v.R.URL.RequestURI())
-		}
-		_ = v.Redirect(to) // cannot fail
+		// The path of a form leads to its page, too, see formsOnly.
+		_ = v.Redirect("/signin?next=" + url.QueryEscape(v.R.URL.RequestURI())) // cannot fail
 		return
 	}
 	f := v.failure(err)
