@@ -143,6 +143,32 @@ func TestUsedBefore(t *testing.T) {
 	})
 }
 
+// TestLeftOutOfAPost: a process leaves a key out of one post, because it has too many others in use.
+// What it has spent before is not charged again.
+func TestLeftOutOfAPost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, m := &board{posts: map[string][]byte{}}, NewMeter(Rate{PerSecond: 100, Burst: 200})
+		g := NewGroup(b)
+		g.Join("key", m, new(Day))
+		for seq, posted := range []map[string]entry{
+			{"key": {demand: 40, spent: 1000, bucket: 200, recent: 1000}},
+			{},
+			{"key": {demand: 40, spent: 1020, bucket: 180, recent: 1020}},
+		} {
+			value, err := post{uint64(seq + 1), posted}.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.posts["other"] = value
+			m.Spend(time.Now(), 1) // or it would have no share
+			rounds(t, roundTime, g)
+		}
+		if bucket := g.members["key"].bucket; bucket < 150 || bucket > 200 {
+			t.Errorf("all processes can spend %.0f credits, expected what is left of 200 after about 20", bucket)
+		}
+	})
+}
+
 // TestEndedProcess: the last post of a process that has ended does not hold for keys that
 // others use later for the first time.
 func TestEndedProcess(t *testing.T) {

@@ -75,17 +75,16 @@ func (g *Group) advance(p *peer, posted post, now time.Time) {
 	silent := !p.at.IsZero() && now.Sub(p.at) > peerTimeout
 	first := g.last.IsZero() || p.resumes > 0 || silent
 	p.resumes = max(0, p.resumes-1)
-	last := p.demand
 	p.demand = map[string]float64{}
 	for subject, e := range posted.entries {
 		p.demand[subject] = e.demand
-		_, listed := last[subject]
+		before, known := p.spent[subject]
 		if m := g.members[subject]; m != nil {
 			switch {
 			case first:
 				m.bucket = min(m.bucket, e.bucket)
-			case listed:
-				m.bucket -= e.spent - p.spent[subject].spent
+			case known: // maybe long ago: the subject came into use again, or a post was too long for it
+				m.bucket -= min(e.recent, e.spent-before.spent)
 			default:
 				m.bucket -= e.recent
 			}
