@@ -62,7 +62,9 @@ type Config struct {
 	Logger *slog.Logger // nil: discard
 
 	observer gocql.QueryObserver // for tests; nil: none
-	connect  connector           // for tests of encrypted connections; nil: that of net
+	// For tests of encrypted connections; zero values mean that of net, and a second.
+	connect       connector
+	alertPatience time.Duration
 }
 
 const (
@@ -95,6 +97,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.alertPatience = cmp.Or(c.alertPatience, time.Second)
 	if c.connect == nil {
 		c.connect = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	}
@@ -186,16 +189,15 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	if c.config.User != "" {
 		o.Authenticator = gocql.PasswordAuthenticator{Username: c.config.User, Password: c.config.Password}
 	}
-	encrypted := dialer{connect: c.config.connect, config: c.config.TLS}
+	encrypted := dialer{connect: c.config.connect, config: c.config.TLS, patience: c.config.alertPatience}
 	if c.config.TLS != nil {
 		o.HostDialer = &encrypted
 	}
 	session, err := o.CreateSession()
-	err = encrypted.explain(err)
 	if err != nil && strings.Contains(err.Error(), "password are incorrect") { // the driver has no type for it
 		return nil, fmt.Errorf("user %q or its password is %w", c.config.User, errRefused)
 	}
-	return session, err
+	return session, encrypted.explain(err)
 }
 
 // Close closes the connection.

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
-
-// alertPatience is how long a write that failed waits for the alert that says why.
-const alertPatience = time.Second
 
 // connector opens a connection, as [net.Dialer.DialContext] does.
 type connector func(ctx context.Context, network, address string) (net.Conn, error)
@@ -25,8 +23,9 @@ type connector func(ctx context.Context, network, address string) (net.Conn, err
 // driver writes its first message after that, it reports the failed write as a node that
 // did not answer in time, and the alert is lost.
 type dialer struct {
-	connect connector
-	config  *tls.Config
+	connect  connector
+	config   *tls.Config
+	patience time.Duration // of a write that has failed, for the alert that says why
 
 	mu    sync.Mutex
 	alert error // guarded by mu; the last one; nil: none
@@ -70,7 +69,7 @@ type encrypted struct {
 // Read implements net.Conn.
 func (c *encrypted) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err
 	}
 	var alert *net.OpError
@@ -89,7 +88,7 @@ func (c *encrypted) Write(b []byte) (int, error) {
 	if err != nil {
 		select {
 		case <-c.ended:
-		case <-time.After(alertPatience):
+		case <-time.After(c.dialer.patience):
 		}
 	}
 	return n, err

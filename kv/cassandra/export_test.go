@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"ashlar/kv"
 
@@ -51,9 +52,9 @@ func (s *Store) Late(name, value string) func(context.Context) (applied bool, er
 // Observe has f called after each attempt of a statement or batch at a node.
 func (c *Config) Observe(f func(host string, timedOut bool)) { c.observer = observer(f) }
 
-// Connect has encrypted connections opened by f.
+// Connect has encrypted connections opened by f, and a write that fails wait a minute for an alert.
 func (c *Config) Connect(f func(ctx context.Context, network, address string) (net.Conn, error)) {
-	c.connect = f
+	c.connect, c.alertPatience = f, time.Minute
 }
 
 type observer func(host string, timedOut bool)
