@@ -138,7 +138,7 @@ func copyStore(ctx context.Context, from, to store.Stores, name string, exists b
 
 // copyOnce copies a store into a new one, or completes a copy that was interrupted.
 func copyOnce(ctx context.Context, original kv.Store, to store.Stores, name string, options clone.Options) (rows uint64, err error) {
-	opened, err := to.OpenCopy(ctx, name)
+	opened, err := to.OpenCopy(ctx, name, options.Tables)
 	if err != nil {
 		return 0, err
 	}

@@ -46,7 +46,7 @@ func (d Dir) OpenToCopy(_ context.Context, name string) (kv.Store, error) {
 }
 
 // OpenCopy implements [Stores].
-func (d Dir) OpenCopy(_ context.Context, name string) (kv.Store, error) {
+func (d Dir) OpenCopy(_ context.Context, name string, tables []*kv.Table) (kv.Store, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (d Dir) OpenCopy(_ context.Context, name string) (kv.Store, error) {
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	return Open(place, kv.Options{CacheBytes: copyCache, BufferBytes: copyBuffer, BulkLoad: true, Private: name == AccountsName, Logger: slog.Default()})
+	return Open(place, kv.Options{CacheBytes: copyCache, BufferBytes: copyBuffer, BulkLoad: true, Tables: tables, Private: name == AccountsName, Logger: slog.Default()})
 }
 
 // Publish implements [Stores].
@@ -129,7 +129,7 @@ func (k *Keyspace) openLeased(ctx context.Context, name string, shared bool) (kv
 }
 
 // OpenCopy implements [Stores].
-func (k *Keyspace) OpenCopy(ctx context.Context, name string) (kv.Store, error) {
+func (k *Keyspace) OpenCopy(ctx context.Context, name string, _ []*kv.Table) (kv.Store, error) {
 	return k.openLeased(ctx, copyPrefix+name, name == AccountsName)
 }
 

@@ -27,8 +27,9 @@ type Stores interface {
 	// meanwhile, except to the accounts in a keyspace.
 	OpenToCopy(ctx context.Context, name string) (kv.Store, error)
 	// OpenCopy opens or makes the store in which a copy is collected. It is not served until
-	// Publish gives it the name of a store that does not exist. Discard removes it.
-	OpenCopy(ctx context.Context, name string) (kv.Store, error)
+	// Publish gives it the name of a store that does not exist. Discard removes it. tables
+	// are those of the original.
+	OpenCopy(ctx context.Context, name string, tables []*kv.Table) (kv.Store, error)
 	Publish(ctx context.Context, name string) error
 	Discard(ctx context.Context, name string) error
 

@@ -41,7 +41,7 @@ import (
 //     (DefaultMemTableBytes, with BulkLoad DefaultBulkMemTableBytes);
 //   - BulkLoad turns the write-ahead log off;
 //   - Private gives the directory the mode 0700 and its files 0600, unless FS is set;
-//   - Apart is a table whose rows are in files of their own.
+//   - Tables that are Apart are in files of their own, and compressed lightly.
 type Options struct {
 	kv.Options
 	// Path is the directory, made if it does not exist. It must be empty or hold a store.
