@@ -43,9 +43,6 @@ func (p *publisher) logsOf(ctx context.Context, view *forwarded.View, b *forward
 
 // fetchLogs fetches the logs of blocks before any of them is published.
 func (p *publisher) fetchLogs(ctx context.Context, view *forwarded.View, added []*forwarded.Block) error {
-	if !p.wantsLogs() {
-		return nil
-	}
 	for _, b := range added {
 		if _, known := p.logs[b.Hash]; known {
 			continue
@@ -62,6 +59,9 @@ func (p *publisher) fetchLogs(ctx context.Context, view *forwarded.View, added [
 // remember fetches the logs of the newest published blocks if clients watch logs. A new client may
 // know these blocks, and is notified if they leave the chain, when nodes may not have them any more.
 func (p *publisher) remember(ctx context.Context) {
+	if !p.wantsLogs() {
+		return
+	}
 	p.mu.Lock()
 	view := p.published
 	p.mu.Unlock()
