@@ -96,6 +96,33 @@ func TestFiltersAreBounded(t *testing.T) {
 	mustAdd(t, f, "a", "", 50)
 }
 
+// All filters that have not expired are listed, and can be removed at once.
+func TestAllFilters(t *testing.T) {
+	c := newClock()
+	f := NewFilters[string](Limits{PerCaller: 2, Unread: time.Minute, Bytes: 100}, c.now)
+	expect := func(want ...string) {
+		t.Helper()
+		if all := slices.Sorted(slices.Values(f.All())); !slices.Equal(all, want) {
+			t.Errorf("the filters are %q, expected %q", all, want)
+		}
+	}
+	expect()
+	mustAdd(t, f, "a", "expires", 1)
+	c.at = c.at.Add(time.Second)
+	id := mustAdd(t, f, "a", "one", 1)
+	mustAdd(t, f, "b", "two", 1)
+	expect("expires", "one", "two")
+	c.at = c.at.Add(59 * time.Second)
+	expect("one", "two")
+	f.Remove("a", id)
+	expect("two")
+	f.Clear()
+	expect()
+	if left := f.Expire(); left != 0 || f.held.Held() != 0 || len(f.perCaller) != 0 {
+		t.Errorf("%d filters, %d bytes and %d callers are left", left, f.held.Held(), len(f.perCaller))
+	}
+}
+
 // A journal returns the entries from a position on, each once, until the limits of age and
 // bytes drop them.
 func TestJournal(t *testing.T) {

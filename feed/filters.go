@@ -129,6 +129,29 @@ func (f *Filters[F]) Expire() (left int) {
 	return len(f.byID)
 }
 
+// All returns the queries of all filters that have not expired, in no particular order.
+func (f *Filters[F]) All() []F {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]F, 0, len(f.byID))
+	for _, one := range f.byID {
+		if !f.expired(one, now) {
+			all = append(all, one.query)
+		}
+	}
+	return all
+}
+
+// Clear removes all filters.
+func (f *Filters[F]) Clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, one := range f.byID {
+		f.remove(id, one)
+	}
+}
+
 func (f *Filters[F]) expired(one *filter[F], now time.Time) bool {
 	return now.Sub(one.read) >= f.limits.Unread
 }

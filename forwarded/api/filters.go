@@ -187,9 +187,6 @@ func (p *publisher) install(ctx context.Context, watched *watchedLogs, out []byt
 	if err != nil {
 		return out, err
 	}
-	if f.view != nil {
-		p.joining = append(p.joining, f)
-	}
 	p.filters++
 	p.watch(watched)
 	return jsonrpc.AppendString(out, id), nil

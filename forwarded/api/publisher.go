@@ -37,8 +37,7 @@ type publisher struct {
 	round     uint64                           // guarded by mu: the number of the last one
 	busy      bool                             // guarded by mu: a round is under way
 	subs      map[*feed.Subscriber]*subscriber // guarded by mu
-	joining   []*polledFilter                  // guarded by mu: filters that join
-	filters   int                              // guarded by mu: polled filters, including any that expired since the last sweep
+	filters   int                              // guarded by mu: polled filters, including any that were removed since the last sweep
 
 	// Only the publishing goroutine uses the fields below.
 	logs  map[common.Hash][]query.Log // of the newest published blocks, for their removal
@@ -249,7 +248,8 @@ func (p *publisher) dropAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.blocks.Break()
-	p.joining = nil
+	p.polled.Clear()
+	p.filters = 0
 	for s := range p.subs {
 		s.End()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 
 	"ashlar/forwarded"
 )
@@ -30,7 +29,7 @@ func (p *publisher) startRound() *round {
 		return nil
 	}
 	if p.published == nil || len(p.subs)+p.filters == 0 {
-		p.published, p.joining = to, nil
+		p.published = to
 		return nil
 	}
 	p.round++
@@ -42,8 +41,10 @@ func (p *publisher) startRound() *round {
 			r.joining[s.view] = nil
 		}
 	}
-	for _, f := range p.joining {
-		r.joining[f.view] = nil
+	for _, f := range p.polled.All() {
+		if f.view != nil {
+			r.joining[f.view] = nil
+		}
 	}
 	return r
 }
@@ -142,13 +143,11 @@ func (p *publisher) completeJoining(ctx context.Context, r *round) error {
 func (p *publisher) joinFilters(r *round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.joining = slices.DeleteFunc(p.joining, func(f *polledFilter) bool {
-		joins := f.joinsIn(r)
-		if joins {
+	for _, f := range p.polled.All() {
+		if f.joinsIn(r) {
 			f.join(r, p.blocks.End())
 		}
-		return joins
-	})
+	}
 }
 
 // joinSubscribers leads the subscribers that join in a round to its head.

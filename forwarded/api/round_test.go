@@ -2,9 +2,16 @@ package api
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
+	"ashlar/chain"
+	"ashlar/feed"
+	"ashlar/forwarded"
 	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // If the only client that watches logs leaves while logs are fetched, the round still fetches the logs of
@@ -53,4 +60,66 @@ func TestLastLogSubscriberLeavesDuringARound(t *testing.T) {
 	if got := all.describe(joining.results); got != "y" {
 		t.Errorf("the subscription that joined got %q, expected %q", got, "y")
 	}
+}
+
+// A filter that was uninstalled or has expired before a round no longer joins, and its view is not kept.
+func TestFiltersThatAreGoneDoNotJoin(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	n := &nodes{present: chainOf("")}
+	p := newPublisher(n, Config{Now: func() time.Time { return now }})
+	install := func() (id string) {
+		t.Helper()
+		added, err := p.newBlockFilter(t.Context(), []byte(`[]`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(added)
+	}
+	expectJoining := func(want int) {
+		t.Helper()
+		r := p.startRound()
+		if len(r.joining) != want {
+			t.Errorf("clients join from %d views, expected %d", len(r.joining), want)
+		}
+		if !p.postpone(context.Canceled, r.to) {
+			t.Error("the round is not postponed")
+		}
+	}
+	install()
+	n.present = chainOf("x")
+	id := install()
+	expectJoining(1)
+	if out, err := p.polled.Uninstall(t.Context(), []byte("["+id+"]"), nil); string(out) != "true" || err != nil {
+		t.Errorf("uninstalling returned %s, %v", out, err)
+	}
+	expectJoining(0)
+	install()
+	expectJoining(1)
+	now = now.Add(feed.DefaultFilterUnread)
+	expectJoining(0)
+}
+
+// After a failed round, filters that would have joined are gone, and later rounds do not fail for their views.
+func TestFiltersThatJoinAreDroppedWithAFailedRound(t *testing.T) {
+	n, c := newClients(t, "")
+	unrelated := forwarded.NewView([]*forwarded.Block{{Ref: chain.Ref{Number: 9, Hash: common.Hash{'8'}}, JSON: []byte("{}")}}, 0, 0)
+	n.present = unrelated
+	var filter []byte
+	for range 2 {
+		var err error
+		if filter, err = c.p.newBlockFilter(t.Context(), []byte(`[]`), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.present = chainOf("x")
+	if !c.p.publish(t.Context()) {
+		t.Error("a round without a common block is postponed")
+	}
+	if out, err := c.p.getFilterChanges(t.Context(), []byte("["+string(filter)+"]"), nil); !errors.Is(err, feed.ErrFilterNotFound) {
+		t.Errorf("the filter of an unrelated chain returned %s, %v", out, err)
+	}
+	c.join()
+	n.present = chainOf("xy")
+	c.p.publish(t.Context())
+	c.expect("y", "y")
 }
