@@ -22,17 +22,38 @@ type polledFilter struct {
 
 	reading  sync.Mutex // held while the filter is read, so that nothing is returned twice
 	start               // changed with the publisher's mu and reading held
-	joined   []*update  // guarded by reading: that led it to the head of its first round, and were not returned yet
-	position uint64     // guarded by reading: in the journal, after the last entry returned
+	joined   joinedAt   // guarded by reading: the updates to the head of its first round
+	position uint64     // guarded by reading: in the journal of blocks, after the last entry returned
 }
 
-// join lets a filter return what leads it to the head of a round, and then the entries of the
-// journal from a position on.
-func (f *polledFilter) join(r *round, position uint64) {
+// joinedAt is the place of a filter's first updates in the journal of joining filters.
+type joinedAt struct {
+	position uint64 // of the round
+	set      int    // of those in the round, one for each view
+	left     int    // how many of the set were not returned yet
+}
+
+// join lets a filter return the updates from its view to the head of a round, and then the entries of
+// the journal of blocks from a position on.
+func (f *polledFilter) join(r *round, joined joinedAt, position uint64) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	f.joined, f.position = r.joining[f.view], position
+	f.joined, f.position = joined, position
 	f.start = start{round: r.number}
+}
+
+// unread returns the updates from a filter's view to the head of its first round, and those published
+// since, that the filter did not return yet. It returns false if some of them are no longer kept.
+func (p *publisher) unread(f *polledFilter) (joined, published []*update, ok bool) {
+	if published, _, ok = p.blocks.Since(f.position); !ok || f.joined.left == 0 {
+		return nil, published, ok
+	}
+	rounds, _, ok := p.joins.Since(f.joined.position)
+	if !ok {
+		return nil, nil, false
+	}
+	set := rounds[0][f.joined.set]
+	return set[len(set)-f.joined.left:], published, true
 }
 
 // feedMethods describes the methods by which clients subscribe, and install and poll filters.
@@ -224,18 +245,22 @@ func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([
 // appendUpdates appends the blocks or logs published since a filter was last read. A block is never split:
 // one that does not fit is left for the next call.
 func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
-	updates, _, ok := p.blocks.Since(f.position)
+	joined, published, ok := p.unread(f)
 	if !ok {
 		return out, feed.ErrFilterNotFound
 	}
 	list := jsonrpc.NewList(append(out, '['), room)
-	for ; len(f.joined) > 0 && list.Len() < maxLogs; f.joined = f.joined[1:] {
+	for _, u := range joined {
+		if list.Len() >= maxLogs {
+			break
+		}
 		before := list
-		if err := f.append(f.joined[0], &list); err != nil {
+		if err := f.append(u, &list); err != nil {
 			return before.End(err)
 		}
+		f.joined.left--
 	}
-	for _, u := range updates {
+	for _, u := range published {
 		if list.Len() >= maxLogs {
 			break
 		}

@@ -29,8 +29,9 @@ type publisher struct {
 	chain  source
 	polled *feed.Filters[*polledFilter]
 	blocks *feed.Journal[*update]
-	held   *limit.Ledger // memory of log subscribers, by caller
-	joined chan struct{} // has room for one; receives when a client has begun to watch logs
+	joins  *feed.Journal[[][]*update] // of each round, the updates for filters that join: a set for each view
+	held   *limit.Ledger              // memory of log subscribers, by caller
+	joined chan struct{}              // has room for one; receives when a client has begun to watch logs
 
 	mu        sync.Mutex                       // held while a block is published, so that nobody joins meanwhile
 	published *forwarded.View                  // guarded by mu: everything up to its head is published
@@ -74,7 +75,8 @@ func newPublisher(chain source, config Config) *publisher {
 		now = time.Now
 	}
 	return &publisher{
-		chain: chain, polled: feed.NewFilters[*polledFilter](limits, now), blocks: feed.NewJournal[*update](limits.Bytes, limits.Unread, now),
+		chain: chain, polled: feed.NewFilters[*polledFilter](limits, now),
+		blocks: feed.NewJournal[*update](limits.Bytes, limits.Unread, now), joins: feed.NewJournal[[][]*update](limits.Bytes, limits.Unread, now),
 		held: limit.NewLedger(limits.Bytes), joined: make(chan struct{}, 1), subs: make(map[*feed.Subscriber]*subscriber), logs: make(map[common.Hash][]query.Log),
 	}
 }
@@ -127,6 +129,7 @@ func (p *publisher) expire() {
 	defer p.mu.Unlock()
 	p.filters = p.polled.Expire()
 	p.blocks.Expire()
+	p.joins.Expire()
 }
 
 // publish publishes the move of the head since the last call. It returns false if it is to be
@@ -248,6 +251,7 @@ func (p *publisher) dropAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.blocks.Break()
+	p.joins.Break()
 	p.polled.Clear()
 	p.filters = 0
 	for s := range p.subs {

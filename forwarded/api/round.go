@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"ashlar/forwarded"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // round is one attempt to publish the move of the head.
@@ -15,6 +18,13 @@ type round struct {
 	watchLogs bool                          // clients that take part watch logs, or may
 	updates   []*update                     // that lead from one head to the other
 	joining   map[*forwarded.View][]*update // from the views of clients that join
+	shared    map[change]*update            // of joining, each once
+}
+
+// change is a block that was added or dropped.
+type change struct {
+	hash    common.Hash
+	dropped bool
 }
 
 var errNoCommonBlock = errors.New("the chains have no block in common")
@@ -34,7 +44,7 @@ func (p *publisher) startRound() *round {
 	}
 	p.round++
 	p.busy = true
-	r := &round{number: p.round, from: p.published, to: to, watchLogs: p.filters > 0, joining: make(map[*forwarded.View][]*update)}
+	r := &round{number: p.round, from: p.published, to: to, watchLogs: p.filters > 0, joining: make(map[*forwarded.View][]*update), shared: make(map[change]*update)}
 	for _, s := range p.subs {
 		r.watchLogs = r.watchLogs || s.watched != nil
 		if s.view != nil {
@@ -70,11 +80,26 @@ func (r *round) compare() (err error) {
 		return err
 	}
 	for view := range r.joining {
-		if r.joining[view], err = r.changes(view); err != nil {
+		updates, err := r.changes(view)
+		if err != nil {
 			return err
 		}
+		r.joining[view] = r.share(updates)
 	}
 	return nil
+}
+
+// share replaces updates by those of other views for the same blocks, so that each is completed once.
+func (r *round) share(updates []*update) []*update {
+	for i, u := range updates {
+		c := change{u.block.Hash, u.dropped}
+		if same := r.shared[c]; same != nil {
+			updates[i] = same
+		} else {
+			r.shared[c] = u
+		}
+	}
+	return updates
 }
 
 // fetch fetches the logs of the added blocks, before any of them is published.
@@ -125,15 +150,13 @@ func (p *publisher) publishRound(ctx context.Context, r *round) error {
 func (p *publisher) completeJoining(ctx context.Context, r *round) error {
 	inTime, cancel := context.WithTimeout(ctx, rememberTime)
 	defer cancel()
-	for _, updates := range r.fromJoining() {
-		for _, u := range updates {
-			err := p.complete(inTime, r, u)
-			if err != nil && !u.dropped {
-				return err
-			}
-			if err != nil {
-				slog.Debug("the logs of a block that was never published are not known", "block", u.block.Ref, "error", err)
-			}
+	for _, u := range r.shared {
+		err := p.complete(inTime, r, u)
+		if err != nil && !u.dropped {
+			return err
+		}
+		if err != nil {
+			slog.Debug("the logs of a block that was never published are not known", "block", u.block.Ref, "error", err)
 		}
 	}
 	return nil
@@ -143,11 +166,34 @@ func (p *publisher) completeJoining(ctx context.Context, r *round) error {
 func (p *publisher) joinFilters(r *round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.polled.All() {
-		if f.joinsIn(r) {
-			f.join(r, p.blocks.End())
+	filters := slices.DeleteFunc(p.polled.All(), func(f *polledFilter) bool { return !f.joinsIn(r) })
+	var sets [][]*update
+	places := make(map[*forwarded.View]joinedAt)
+	for _, f := range filters {
+		set := r.joining[f.view]
+		if _, known := places[f.view]; !known && len(set) > 0 {
+			places[f.view] = joinedAt{position: p.joins.End(), set: len(sets), left: len(set)}
+			sets = append(sets, set)
 		}
 	}
+	if len(sets) > 0 {
+		p.joins.Append(sets, bytesOf(sets))
+	}
+	for _, f := range filters {
+		f.join(r, places[f.view], p.blocks.End())
+	}
+}
+
+// bytesOf returns the memory of sets of updates that share some of them.
+func bytesOf(sets [][]*update) (bytes int) {
+	counted := make(map[*update]bool)
+	for _, u := range slices.Concat(sets...) {
+		if !counted[u] {
+			counted[u] = true
+			bytes += u.bytes
+		}
+	}
+	return bytes
 }
 
 // joinSubscribers leads the subscribers that join in a round to its head.

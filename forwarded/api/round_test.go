@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -122,4 +123,82 @@ func TestFiltersThatJoinAreDroppedWithAFailedRound(t *testing.T) {
 	n.present = chainOf("xy")
 	c.p.publish(t.Context())
 	c.expect("y", "y")
+}
+
+// The updates that filters get when they join are bounded like those for all filters: a filter that does
+// not return them in time falls behind.
+func TestUpdatesOfFiltersThatJoinAreBounded(t *testing.T) {
+	n := &nodes{present: chainOf("abcdef")}
+	p := newPublisher(n, Config{Filters: feed.Limits{Bytes: 50 * filterBytes}})
+	c := &clients{t: t, p: p}
+	install := func() (id string) {
+		t.Helper()
+		added, err := p.newLogFilter(t.Context(), []byte(`[{}]`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(added)
+	}
+	install() // reads nothing
+	var joined []string
+	for range 10 {
+		for range 2 {
+			n.present = chainOf("")
+			joined = append(joined, install())
+		}
+		n.present = chainOf("abcdef")
+		if !p.publish(t.Context()) {
+			t.Fatal("the round is not published")
+		}
+	}
+	for _, id := range joined[len(joined)-2*5:] { // 5 rounds fit if both filters share the updates
+		if got := c.poll(id); got != "a b c d e f" {
+			t.Errorf("a filter of the last rounds got %q", got)
+		}
+	}
+	if out, err := p.getFilterChanges(t.Context(), []byte("["+joined[0]+"]"), nil); !errors.Is(err, feed.ErrFilterNotFound) {
+		t.Errorf("a filter of the first round returned %s, %v", out, err)
+	}
+}
+
+// shortAnswers is a [jsonrpc.Holder] of answers of up to so many bytes.
+type shortAnswers int
+
+func (s shortAnswers) Hold(length int) error {
+	if length > int(s) {
+		return errors.New("no memory")
+	}
+	return nil
+}
+
+func (s shortAnswers) Reserve(int) bool { return true }
+func (s shortAnswers) Drop([]byte)      {}
+
+// A filter that joins returns each of its updates once, however many fit into an answer.
+func TestFilterThatJoinsReturnsUpdatesInParts(t *testing.T) {
+	n, c := newClients(t, "ab")
+	n.present = chainOf("")
+	added, err := c.p.newBlockFilter(t.Context(), []byte(`[]`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, head := range []string{"ab", "abc"} {
+		n.present = chainOf(head)
+		c.p.publish(t.Context())
+	}
+	ctx := context.WithValue(t.Context(), jsonrpc.HolderKey{}, jsonrpc.Holder(shortAnswers(100)))
+	for _, want := range []string{"a", "b", "c", ""} {
+		var hashes []common.Hash
+		out, err := c.p.getFilterChanges(ctx, []byte("["+string(added)+"]"), nil)
+		if err == nil {
+			err = json.Unmarshal(out, &hashes)
+		}
+		var got string
+		for _, hash := range hashes {
+			got += string(rune(hash[0]))
+		}
+		if got != want || err != nil {
+			t.Errorf("a poll returned %q, %v; expected %q", got, err, want)
+		}
+	}
 }
