@@ -23,7 +23,7 @@ import (
 // newest first, then the added ones, oldest first.
 //
 // The head moves before the move is published. A client that subscribes in between may know
-// the new blocks already, so it gets what leads from its own view of the chain to the next head
+// the new blocks already, so it gets the updates from its own view of the chain to the next head
 // that is published, see [start].
 type publisher struct {
 	chain  source

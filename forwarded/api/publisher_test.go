@@ -214,7 +214,7 @@ func TestNobodyJoinsBeforeARound(t *testing.T) {
 	c.expect("z", "z")
 }
 
-// A client that joins while a move is published gets what leads from the head at that moment to each
+// A client that joins while a move is published gets the updates from the head at that moment to each
 // later one, and nothing else, however the head moves meanwhile.
 func TestJoinWhileTheHeadMoves(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -258,7 +258,7 @@ func TestJoinWhileTheHeadMoves(t *testing.T) {
 }
 
 // TestJoinAnytime compares what clients get that join at random moments, while the head moves at random,
-// with what leads from each head to the next one that is published.
+// with the updates from each head to the next one that is published.
 func TestJoinAnytime(t *testing.T) {
 	heads := []string{"", "x", "xy", "xyz", "xw", "v", "vu"}
 	for seed := range uint64(50) {
@@ -287,7 +287,7 @@ func TestJoinAnytime(t *testing.T) {
 			}
 			n.fetched = nil
 			for _, one := range all[:before] {
-				one.lead(to)
+				one.move(to)
 			}
 		}
 		for _, one := range all {
@@ -306,7 +306,8 @@ type joined struct {
 	wantHeads, wantLogs []string
 }
 
-func (j *joined) lead(to string) {
+// move adds the updates from the last head to another to what the clients must get.
+func (j *joined) move(to string) {
 	dropped, added, _ := forwarded.Changes(chainOf(j.at), chainOf(to))
 	for _, b := range dropped {
 		j.wantLogs = append(j.wantLogs, "-"+string(rune(b.Hash[0])))
@@ -318,7 +319,7 @@ func (j *joined) lead(to string) {
 	j.at = to
 }
 
-// If no node tells the logs of a block that only a client that joins may know, they are left out.
+// If no node has the logs of a block that only a client that joins may know, they are left out.
 func TestJoinAtABlockThatIsForgotten(t *testing.T) {
 	n, c := newClients(t, "")
 	n.present, n.gone['y'] = chainOf("x"), struct{}{}
@@ -333,7 +334,7 @@ func TestJoinAtABlockThatIsForgotten(t *testing.T) {
 }
 
 // A client that joins before or after a head that is gone before its logs are known begins there all
-// the same: the next round leads it to the next head.
+// the same: it gets the updates to the head of the next round.
 func TestJoinAtAHeadThatIsNotPublished(t *testing.T) {
 	for _, during := range []bool{true, false} {
 		n, c := newClients(t, "")

@@ -16,7 +16,7 @@ type round struct {
 	number    uint64
 	from, to  *forwarded.View
 	watchLogs bool                          // clients that take part watch logs, or may
-	updates   []*update                     // that lead from one head to the other
+	updates   []*update                     // from one head to the other
 	joining   map[*forwarded.View][]*update // from the views of clients that join
 	shared    map[change]*update            // of joining, each once
 }
@@ -59,7 +59,7 @@ func (p *publisher) startRound() *round {
 	return r
 }
 
-// changes returns the updates that lead from a view to the head of the round.
+// changes returns the updates from a view to the head of the round.
 func (r *round) changes(from *forwarded.View) (updates []*update, err error) {
 	dropped, added, ok := forwarded.Changes(from, r.to)
 	if !ok {
@@ -145,8 +145,8 @@ func (p *publisher) publishRound(ctx context.Context, r *round) error {
 	return nil
 }
 
-// completeJoining completes the updates for clients that join. Blocks that they alone may know and that
-// are gone again may have logs that no node tells any more: then clients were not told them either.
+// completeJoining completes the updates for clients that join. Nodes may no longer have the logs of a
+// dropped block that was never published. Clients were then not notified of them.
 func (p *publisher) completeJoining(ctx context.Context, r *round) error {
 	inTime, cancel := context.WithTimeout(ctx, rememberTime)
 	defer cancel()
@@ -162,7 +162,7 @@ func (p *publisher) completeJoining(ctx context.Context, r *round) error {
 	return nil
 }
 
-// joinFilters leads the filters that join in a round to its head.
+// joinFilters gives the filters that join in a round the updates from their views to its head.
 func (p *publisher) joinFilters(r *round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +196,7 @@ func bytesOf(sets [][]*update) (bytes int) {
 	return bytes
 }
 
-// joinSubscribers leads the subscribers that join in a round to its head.
+// joinSubscribers notifies the subscribers that join in a round of the updates from their views to its head.
 func (p *publisher) joinSubscribers(r *round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
