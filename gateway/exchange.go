@@ -233,18 +233,6 @@ func (e *exchange) holds(answer []byte) bool {
 	return e.crowded || e.lease.Hold(e.asked+len(answer))
 }
 
-// answerBytes is the memory of an answer that waits to be sent, without its text: the exchange, and
-// the unused parts of buffers that are not counted.
-const answerBytes = 4 << 10
-
-// keeps returns the memory of an answer that waits to be sent.
-func (e *exchange) keeps(answer []byte) int {
-	if e.crowded { // its refusals are sent in any case
-		return answerBytes
-	}
-	return answerBytes + e.asked + len(answer)
-}
-
 // refuse records that a call was refused.
 func (e *exchange) refuse(r *refusal) *jsonrpc.Error {
 	e.settings.refusals.count(r.reason)

@@ -10,6 +10,7 @@ import (
 
 	"ashlar/gateway"
 	"ashlar/jsonrpc/jsonrpctest"
+	"ashlar/limit"
 
 	"github.com/coder/websocket"
 )
@@ -44,48 +45,120 @@ func TestSocketAnswersWait(t *testing.T) {
 	}
 }
 
-// Answers that wait because the client does not read are counted, however short they are.
+// exhaust adds test_exhaust, which takes all memory of its caller's account until release is called,
+// and test_huge, which counts its calls.
+func exhaust(n *gateway.Network, size int) (calls *atomic.Int64, release func()) {
+	calls = new(atomic.Int64)
+	var lease limit.Lease
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_exhaust", func(ctx context.Context, _, out []byte) ([]byte, error) {
+		lease = limit.Borrow(ctx)
+		held := 0
+		for bytes := 1 << 30; bytes > 0; bytes /= 2 {
+			for lease.HoldAll(held + bytes) {
+				held += bytes
+			}
+		}
+		return append(out, "true"...), nil
+	}))
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_huge", func(_ context.Context, _, out []byte) ([]byte, error) {
+		calls.Add(1)
+		return append(out, `"`+strings.Repeat("x", size)+`"`...), nil
+	}))
+	return calls, func() { lease.Release() }
+}
+
+// Messages in flight are counted, however short their answers are. A client that does not read them
+// holds no more than that on any of its connections: it waits, and no answer is lost.
 func TestMemoryOfWaitingAnswers(t *testing.T) { synctest.Test(t, testMemoryOfWaitingAnswers) }
 
 func testMemoryOfWaitingAnswers(t *testing.T) {
 	const size, most = 6 << 10, 50 // fewer than may be in flight
 	n := network("alpha")
-	large(&n, size)
+	calls, _ := exhaust(&n, size)
 	handler, line, stop := startPipe(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 5 * most * size}} /* one key gets half */)
-	c := dialLine(t, line, websocket.CompressionDisabled)
-	ask := func(c *socket) {
+	ask := func(c *socket) (made int64) {
+		before := calls.Load()
+		go func() { // a pipe has no buffer
+			for range most {
+				c.send(call("test_huge"))
+			}
+		}()
+		synctest.Wait() // the first answer is being written, the others wait
+		return calls.Load() - before
+	}
+	read := func(c *socket) {
 		for range most {
-			c.send(call("test_huge"))
+			if got := c.receive(); len(got) < size {
+				t.Fatal(got)
+			}
 		}
-		synctest.Wait() // the first one is being written, the others wait
+		synctest.Wait()
 	}
-	ask(c)
-	if held := handler.Stats().HeldBytes; held < (most-1)*size || held > 2*most*size {
-		t.Errorf("%d bytes are counted of %d answers of %d bytes", held, most, size)
+	c := dialLine(t, line, websocket.CompressionDisabled)
+	made := ask(c)
+	if held := handler.Stats().HeldBytes; made != most || held < (most-2)*size || held > 2*most*size {
+		t.Errorf("%d bytes are counted of %d answers of %d bytes", held, made, size)
 	}
-	for range most {
-		if got := c.receive(); len(got) < size {
-			t.Fatal(got)
-		}
-	}
-	synctest.Wait()
+	read(c)
 	if held := handler.Stats().HeldBytes; held != 0 {
 		t.Errorf("%d bytes are counted of answers that were read", held)
 	}
 	ask(c)
 	other := dialLine(t, line, websocket.CompressionDisabled)
-	ask(other)
-	if got := other.drained(websocket.StatusTryAgainLater, "the server is busy: try again later"); got > 1 {
-		t.Errorf("%d answers for which there was no memory", got)
+	if made, counted := ask(other), handler.Stats().HeldBytes; made == most || counted > 5*most*size/2 {
+		t.Errorf("%d answers were made on another connection, and %d bytes are counted", made, counted)
 	}
-	for range most {
-		c.receive()
+	read(other)
+	read(c)
+	if held := handler.Stats().HeldBytes; held != 0 {
+		t.Errorf("%d bytes are counted of answers that were read", held)
 	}
 	_ = c.conn.CloseNow()
+	_ = other.conn.CloseNow()
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if refused := handler.Stats().Refused[gateway.RefusedMemory]; refused == 0 {
-		t.Error("no answer was refused")
+	if refused := handler.Stats().Refused[gateway.RefusedMemory]; refused != 0 {
+		t.Errorf("%d answers were refused", refused)
+	}
+}
+
+// While an account holds all of its memory elsewhere, a connection whose client reads stays open.
+// Short messages are answered, a few at a time, and calls whose answers do not fit are refused once.
+func TestSocketWithoutMemory(t *testing.T) { synctest.Test(t, testSocketWithoutMemory) }
+
+func testSocketWithoutMemory(t *testing.T) {
+	const most = 20 // answers that wait for a moment
+	for _, test := range []struct{ size, made, refused int }{{100, 2, 0}, {100_000, 2, most}} {
+		n := network("alpha")
+		calls, release := exhaust(&n, test.size)
+		handler, line, stop := startPipe(t, gateway.Config{Networks: []gateway.Network{n}})
+		c := dialLine(t, line, websocket.CompressionDisabled)
+		c.send(call("test_exhaust"))
+		c.receive()
+		go func() {
+			for range most {
+				c.send(call("test_huge"))
+			}
+		}()
+		synctest.Wait() // the client takes a while to read
+		if made := int(calls.Load()); made != test.made {
+			t.Errorf("%d calls ran of which no answer was read, expected %d", made, test.made)
+		}
+		for i := range most {
+			if got := c.receive(); strings.Contains(got, `"code":-32005`) != (test.refused > 0) {
+				t.Fatalf("answer %d: %.200s", i, got)
+			}
+		}
+		_ = c.conn.CloseNow()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if refused := handler.Stats().Refused[gateway.RefusedMemory]; refused != uint64(test.refused) {
+			t.Errorf("%d refusals are counted, expected %d", refused, test.refused)
+		}
+		if release(); handler.Stats().HeldBytes != 0 {
+			t.Errorf("%d bytes are still counted", handler.Stats().HeldBytes)
+		}
 	}
 }

@@ -105,7 +105,7 @@ func newSocket(h *Handler, r *http.Request, network string, route route, who hol
 		maxMessages: limits.InFlight + limits.Queue,
 		maxBytes:    limits.QueueBytes,
 		write:       s.write,
-		sent:        make(chan struct{}, 1),
+		changed:     make(chan struct{}, 1),
 	}
 	s.touch()
 	return s
@@ -164,23 +164,26 @@ func isGone(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network)
 }
 
-// read reads one message after the other. While the maximum number of messages is in flight, or
-// too many bytes of answers are unsent, it reads none, so that TCP makes the client wait.
+// read reads one message after the other. While the maximum number of messages is in flight, too
+// many bytes of answers are unsent, or there is no memory for another message, it reads none, so that
+// TCP makes the client wait.
 func (s *socket) read() error {
 	for {
 		_, message, err := s.conn.Reader(s.endless) // answers pings until a message begins
 		if err != nil {
 			return err
 		}
-		s.out.wait(s.ctx.Done())
+		lease := s.await()
 		settings := s.handler.current.Load()
 		e := s.admit(settings)
 		if e == nil { // read on until the client's close frame
+			lease.Release()
 			if err := s.skip(message, settings.bodyBytes); err != nil {
 				return err
 			}
 			continue
 		}
+		e.lease = lease
 		request := e.claim(&s.handler.buffers, s.handler.buffers.Get())
 		if *request, err = s.receive(message, *request, e); err != nil {
 			s.drop(e, request)
@@ -199,6 +202,27 @@ func (s *socket) read() error {
 			s.drop(e, request)
 		}
 	}
+}
+
+const (
+	// freeMessages is how many messages in flight of a connection are not counted while they are
+	// short. Together they are as small as the connection itself.
+	freeMessages = 2
+	// inFlightBytes is the memory that is counted for each further one: up to 8 KiB of text, which a
+	// lease does not count by itself, and 4 KiB for the exchange and its goroutine.
+	inFlightBytes = 12 << 10
+)
+
+// await waits until another message may be read, and returns a lease on memory for it. The memory is
+// taken before the message is read, not when its answer is ready. So a client that does not read is
+// bounded, and one that reads is slowed down when there is no memory, but loses no answer. The first
+// freeMessages never wait for memory, so the connection always goes on.
+func (s *socket) await() limit.Lease {
+	lease := limit.Lease{Budget: s.out.memory, Caller: s.out.holding}
+	s.out.wait(s.ctx.Done(), func() bool {
+		return len(s.inFlight) < freeMessages || lease.HoldAll(inFlightBytes)
+	})
+	return lease
 }
 
 // drop releases the memory of a message.
@@ -287,6 +311,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 		s.handler.putAnswer(*request, out)
 		s.drop(e, request)
 		<-s.inFlight
+		s.out.notify() // after the message's memory and place have become free
 	}
 	var first bool
 	var err error
@@ -294,7 +319,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	case len(*out) == 0: // only notifications
 		done()
 	case e.holds(*out):
-		first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done, lease: &e.lease, keeps: e.keeps(*out)})
+		first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done})
 	default:
 		err = limit.ErrMemory
 	}

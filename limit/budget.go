@@ -70,13 +70,10 @@ func (l *Lease) Hold(bytes int) bool {
 	return true
 }
 
-// Lacks returns how many bytes a lease counts less than given.
-func (l *Lease) Lacks(bytes int) int { return max(0, bytes-int(l.bytes)) }
-
-// Keep is Hold without a free grain: for what waits together with that of other leases.
-func (l *Lease) Keep(bytes int) bool {
-	more := int64(l.Lacks(bytes))
-	if l.Budget == nil || more == 0 {
+// HoldAll is Hold without a free grain: for one of many requests that a client has at once.
+func (l *Lease) HoldAll(bytes int) bool {
+	more := int64(bytes) - l.bytes
+	if l.Budget == nil || more <= 0 {
 		return true
 	}
 	if !l.Budget.Take(l.Caller, more) {
