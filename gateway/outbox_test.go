@@ -162,3 +162,25 @@ func testSocketWithoutMemory(t *testing.T) {
 		}
 	}
 }
+
+// An answer that no call has counted, such as to a batch of invalid calls, is refused if there is
+// no memory for it. The connection stays open.
+func TestSocketAnswerWithoutMemory(t *testing.T) {
+	n := network("alpha")
+	_, release := exhaust(&n, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0)
+	c := s.dial(nil)
+	c.send(call("test_exhaust"))
+	c.receive()
+	c.send("[" + strings.Repeat("{},", 150) + "{}]") // the answer has 16 KiB
+	if got := c.receive(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,`) {
+		t.Errorf("answered %.200s", got)
+	}
+	release()
+	if c.send(call("test_name")); !strings.Contains(c.receive(), "alpha") {
+		t.Error("the connection is not answered any more")
+	}
+	if refused := s.handler.Stats().Refused[gateway.RefusedMemory]; refused != 1 {
+		t.Errorf("%d refusals are counted, expected 1", refused)
+	}
+}

@@ -313,24 +313,23 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 		<-s.inFlight
 		s.out.notify() // after the message's memory and place have become free
 	}
-	var first bool
-	var err error
-	switch {
-	case len(*out) == 0: // only notifications
-		done()
-	case e.holds(*out):
-		first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done})
-	default:
-		err = limit.ErrMemory
+	if !e.holds(*out) {
+		n.drop(*out)
+		refused := busy(RefusedMemory)
+		e.countRefused(refused)
+		s.handler.putAnswer(*request, out)
+		out = new([]byte)
+		*out = jsonrpc.AppendError(nil, requestIDOf(*request), e.refuse(refused))
 	}
-	if err != nil {
-		if errors.Is(err, limit.ErrMemory) {
-			refused := busy(RefusedMemory)
-			e.countRefused(refused)
-			s.handler.refusals.count(refused.reason)
-		}
+	var first bool
+	if len(*out) == 0 { // only notifications
 		done()
-		s.refused(err)
+	} else {
+		var err error
+		if first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done}); err != nil {
+			done()
+			s.refused(err)
+		}
 	}
 	n.answered()
 	if first { // a goroutine would cost more than the write
@@ -338,8 +337,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	}
 }
 
-// refused ends the connection of a client whose queue is full, or that would miss messages or an
-// answer.
+// refused ends the connection of a client whose queue is full, or that would miss messages.
 func (s *socket) refused(err error) {
 	switch {
 	case errors.Is(err, jsonrpc.ErrSlow):
