@@ -43,7 +43,7 @@ type bodyReader struct {
 // the time the client took to send it. The limit of bytes applies to the body as sent and
 // decompressed. The error is errTooLarge, limit.ErrMemory, errEncoding, a *refusal, or a
 // read error.
-func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, error) {
+func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) (body []byte, err error) {
 	if r.ContentLength > int64(e.settings.bodyBytes) {
 		return buf, errTooLarge
 	}
@@ -60,9 +60,13 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, err
 		e.begin(r.Context())
 		return buf, err
 	case strings.EqualFold(encoding, "gzip"):
+		claimed := e.claimed
 		zipped := e.claim(b.buffers, b.buffers.Get())
-		defer b.buffers.Put(zipped)
-		var err error
+		defer func() {
+			b.buffers.Put(zipped)
+			e.claimed, e.zipped = claimed, 0
+			e.lease.Shrink(max(claimed, cap(body)))
+		}()
 		if *zipped, err = readAll(r.Body, *zipped, e); err != nil {
 			return buf, err
 		}

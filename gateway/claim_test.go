@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"log/slog"
@@ -63,6 +65,40 @@ func TestBufferOfACompressedBodyIsCounted(t *testing.T) {
 		r.Header.Set("Content-Encoding", "gzip")
 		if _, err := h.bodies.read(r, nil, e); err == nil {
 			t.Fatal("an empty body was decompressed")
+		}
+		e.lease.Release()
+	}
+}
+
+// The buffer for a compressed body is not counted any more once the body is decompressed, neither by
+// itself nor together with a buffer for the answer.
+func TestBufferOfACompressedBodyIsGivenBack(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	if _, err := io.WriteString(z, `{"jsonrpc":"2.0","id":1,"method":"test_echo"}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := alone(t, nil)
+	for found := false; !found; {
+		leave(h)
+		e := newExchange(t.Context(), h.current.Load(), h.current.Load().networks.only, new(account.Key), netip.Addr{}, "")
+		r := httptest.NewRequest(http.MethodPost, "/", &firstRead{bytes.NewReader(zipped.Bytes()), func(room int) { found = room == leftBehind }})
+		r.Header.Set("Content-Encoding", "gzip")
+		body := make([]byte, 0, 20<<10)
+		e.claim(&h.buffers, &body)
+		if _, err := h.bodies.read(r, body, e); err != nil {
+			t.Fatal(err)
+		}
+		if held := h.memory.Held(); held != 24<<10 {
+			t.Errorf("%d bytes are counted with a body's buffer of 20 KiB", held)
+		}
+		answer := make([]byte, 0, 100<<10)
+		e.claim(&h.buffers, &answer)
+		if held := h.memory.Held(); held != 120<<10 {
+			t.Errorf("%d bytes are counted with buffers of 20 and 100 KiB", held)
 		}
 		e.lease.Release()
 	}

@@ -27,7 +27,7 @@ type exchange struct {
 	lease   limit.Lease // memory of the request and its answer; released by the creator of the exchange
 	asked   int         // bytes of the request read so far
 	claimed int         // bytes of the reused buffers for the request and its answer
-	zipped  int         // bytes of its body before decompression; 0 if it is not compressed
+	zipped  int         // bytes of its compressed body while it is decompressed; else 0
 	crowded bool        // an answer did not fit into memory; all further calls are refused
 
 	pool  *limit.Pool // in which the last call has a slot; nil: none

@@ -83,6 +83,18 @@ func (l *Lease) HoldAll(bytes int) bool {
 	return true
 }
 
+// Shrink gives back what the lease has more than Hold(bytes) would take.
+func (l *Lease) Shrink(bytes int) {
+	needed := int64(0)
+	if bytes > grain {
+		needed = (int64(bytes) + grain - 1) / grain * grain
+	}
+	if less := l.bytes - needed; less > 0 {
+		l.Budget.Give(l.Caller, less)
+		l.bytes = needed
+	}
+}
+
 // Release gives everything back.
 func (l *Lease) Release() {
 	if l.bytes > 0 {

@@ -167,6 +167,15 @@ func TestBudget(t *testing.T) {
 	if !third.Hold(32 << 10) {
 		t.Error("nothing is left for a third caller")
 	}
+	if second.Shrink(60 << 10); b.Held() != (72+48+56+32)<<10 {
+		t.Errorf("%d held: a lease gave back what it needs", b.Held())
+	}
+	if second.Shrink(9 << 10); b.Held() != (72+48+16+32)<<10 {
+		t.Errorf("%d held after a lease has shrunk to 16 KiB", b.Held())
+	}
+	if second.Shrink(8 << 10); b.Held() != (72+48+32)<<10 {
+		t.Errorf("%d held after a lease has shrunk to what is free", b.Held())
+	}
 	second.Release()
 	third.Release()
 	large.Release()
