@@ -47,7 +47,7 @@ func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	}
 	out := e.respond(c.Request, nil)
 	e.leave()
-	if !e.holds(out) {
+	if !e.fits(out) {
 		refused := busy(RefusedMemory)
 		e.countRefused(refused)
 		read(h.refused(refused))
@@ -72,7 +72,7 @@ func (h *Handler) refuses(s *settings, c Call, network *served) (Reply, bool) {
 		return failed(refused.status, refused.err), true
 	}
 	asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules check
-	if refused := s.forbids(c.Key, asks, network); refused != nil {
+	if refused := s.refuseForbidden(c.Key, asks, network); refused != nil {
 		return h.refused(refused), true
 	}
 	return Reply{}, false

@@ -120,7 +120,7 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 	return out
 }
 
-// leave gives back the slot of the last call. The answer is made and compressed before, because
+// leave releases the slot of the last call. The answer is made and compressed before, because
 // that keeps a processor busy too, and is sent after, because that may take as long as the client
 // likes.
 func (e *exchange) leave() {
@@ -227,9 +227,9 @@ func (e *exchange) Weaken(v jsonrpc.Verification) {
 	}
 }
 
-// holds reports whether there is memory for the whole answer. If an earlier answer did not
+// fits reports whether there is memory for the whole answer. If an earlier answer did not
 // fit, the rest are refusals, which are sent in any case.
-func (e *exchange) holds(answer []byte) bool {
+func (e *exchange) fits(answer []byte) bool {
 	return e.crowded || e.lease.Hold(e.asked+len(answer))
 }
 

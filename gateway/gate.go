@@ -179,16 +179,16 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 	if conn := connOf(r); conn != nil {
 		conn.keep()
 	}
-	if refused := s.forbids(key, r, network); refused != nil {
+	if refused := s.refuseForbidden(key, r, network); refused != nil {
 		return nil, refused
 	}
 	return key, nil
 }
 
-// forbids returns the refusal of a request that the key's rules forbid as a whole, or nil. It costs
-// the client's address a credit, and the key none: anyone who sees a key that only its holder's
-// pages or addresses may use could otherwise use up its limits.
-func (s *settings) forbids(key *account.Key, r *http.Request, network *served) *refusal {
+// refuseForbidden returns the refusal of a request that the key's rules forbid as a whole, or nil. It
+// counts the refusal, and charges the client's address a credit, and the key none: anyone who sees a
+// key that only its holder's pages or addresses may use could otherwise use up its limits.
+func (s *settings) refuseForbidden(key *account.Key, r *http.Request, network *served) *refusal {
 	if key.Rules == nil {
 		return nil
 	}

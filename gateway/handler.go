@@ -218,7 +218,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	if name := e.name.Load(); name != nil {
 		w.Header().Set("X-Request-Id", *name)
 	}
-	if !e.holds(*out) {
+	if !e.fits(*out) {
 		e.leave()
 		refused := busy(RefusedMemory)
 		e.countRefused(refused)
@@ -262,7 +262,8 @@ func (h *Handler) putAnswer(request []byte, out *[]byte) {
 }
 
 // send writes an answer, compressed if that is worthwhile, the client accepts it, and there is
-// memory for it. It gives back the slot in between. After an error the answer's buffer must not be reused, see reply.
+// memory for it. It releases the slot before it writes. After an error the answer's buffer must not be
+// reused, see reply.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, e *exchange, status int, out []byte) (err error) {
 	if len(out) < minGzip {
 		e.leave()

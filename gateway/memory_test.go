@@ -127,7 +127,7 @@ func TestWhoDoesNotReadLeavesMemory(t *testing.T) {
 func TestMemoryOfReusedBuffers(t *testing.T) {
 	begun, release := make(chan struct{}, 64), make(chan struct{})
 	s := start(t, gateway.Config{
-		Networks: []gateway.Network{held(begun, release)}, Limits: gateway.Limits{Memory: 128 * mebibyte, Light: 100}, // enough for all; the default of Light depends on the processors
+		Networks: []gateway.Network{held(begun, release)}, Limits: gateway.Limits{Memory: 128 * mebibyte, Light: 100}, // enough for all; Light depends on the machine
 		Sockets: gateway.SocketLimits{Ping: time.Hour, Idle: time.Hour}, // the client does not read while it sends
 	}, 0)
 	inUse := func() int64 {

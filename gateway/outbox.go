@@ -34,7 +34,7 @@ type outbox struct {
 type outgoing struct {
 	parts [][]byte
 	done  func() // may be nil
-	held  int64  // bytes taken from the outbox's memory; 0 for an answer, which is in its exchange's lease
+	taken int64  // bytes of the outbox's memory; 0 for an answer, which its exchange's lease counts
 }
 
 // size returns the number of bytes in all parts.
@@ -46,7 +46,7 @@ func (m outgoing) size() (n int) {
 }
 
 // put queues a message, or returns jsonrpc.ErrSlow or errClosed; after an error, done is not called
-// and held is not released. If first is true, the caller must ensure that drain is called.
+// and taken is not given back. If first is true, the caller must ensure that drain is called.
 func (o *outbox) put(m outgoing) (first bool, err error) {
 	size := m.size()
 	o.mu.Lock()
@@ -54,7 +54,7 @@ func (o *outbox) put(m outgoing) (first bool, err error) {
 	switch {
 	case o.closed:
 		return false, errClosed
-	case len(o.queue) >= o.maxMessages, m.held > 0 && o.bytes > 0 && o.bytes+size > o.maxBytes:
+	case len(o.queue) >= o.maxMessages, m.taken > 0 && o.bytes > 0 && o.bytes+size > o.maxBytes:
 		return false, jsonrpc.ErrSlow
 	}
 	o.queue = append(o.queue, m)
@@ -66,7 +66,7 @@ func (o *outbox) put(m outgoing) (first bool, err error) {
 
 // count adds to the bytes that are not sent. o.mu must be held.
 func (o *outbox) count(m outgoing, bytes int) {
-	if m.held > 0 {
+	if m.taken > 0 {
 		o.bytes += bytes
 	} else {
 		o.answers += bytes
@@ -130,8 +130,8 @@ func (o *outbox) finish(m outgoing) {
 	o.mu.Lock()
 	o.count(m, -m.size())
 	o.mu.Unlock()
-	if m.held > 0 {
-		o.memory.Give(o.holding, m.held)
+	if m.taken > 0 {
+		o.memory.Give(o.holding, m.taken)
 	}
 	if m.done != nil {
 		m.done()

@@ -313,7 +313,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 		<-s.inFlight
 		s.out.notify() // after the message's memory and place have become free
 	}
-	if !e.holds(*out) {
+	if !e.fits(*out) {
 		n.drop(*out)
 		refused := busy(RefusedMemory)
 		e.countRefused(refused)

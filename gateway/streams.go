@@ -166,8 +166,8 @@ func (s *socket) send(series usage.Series, parts [][]byte) error {
 	}
 	who.caller.usage.Spent(series, credits)
 	who.caller.usage.Sent(series, size)
-	m.held = int64(size + messageBytes)
-	if !s.out.memory.Take(s.out.holding, m.held) {
+	m.taken = int64(size + messageBytes)
+	if !s.out.memory.Take(s.out.holding, m.taken) {
 		s.handler.refusals.count(RefusedMemory)
 		who.caller.usage.Refused(series, 0, usage.Busy)
 		s.end(closeBusy, reasonMemory)
@@ -175,7 +175,7 @@ func (s *socket) send(series usage.Series, parts [][]byte) error {
 	}
 	first, err := s.out.put(m)
 	if err != nil {
-		s.out.memory.Give(s.out.holding, m.held)
+		s.out.memory.Give(s.out.holding, m.taken)
 		s.refused(err)
 		return err
 	}
