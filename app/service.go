@@ -318,7 +318,7 @@ func (s *Service) awaitStop(ctx, running context.Context) {
 
 // Run serves until ctx is done. The functions in also run as long as the service.
 func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) error {
-	// What is counted while the last requests are answered is written and posted after them.
+	// The last requests spend credits too, so these are written and posted after the requests.
 	counting, stopCounting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCounting()
 	var counters errgroup.Group

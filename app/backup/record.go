@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -54,7 +55,7 @@ func RecordOutcome(data string, t Target, stores []string, made, failed bool) er
 	if err != nil {
 		return err
 	}
-	if err := writeFile(context.Background(), path, strings.NewReader(string(text)), int64(len(text))); err != nil {
+	if err := writeFile(context.Background(), path, bytes.NewReader(text), int64(len(text))); err != nil {
 		return err
 	}
 	return os.Chmod(path, 0o644) // the server may run as another user

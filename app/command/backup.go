@@ -54,7 +54,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) error {
 	}
 	made, err := b.make(ctx, data, target, wanted, bar)
 	if err != nil && ctx.Err() != nil {
-		return err // it was interrupted, which is no failure
+		return err // it was interrupted, and did not fail
 	}
 	if recordErr := backup.RecordOutcome(b.Data, target, wanted, made, err != nil); recordErr != nil {
 		slog.Error("the outcome of the backup is not recorded, so metrics lack it", "error", recordErr)

@@ -14,8 +14,8 @@ import (
 
 // ReadStatus returns the status of a data directory, or of the stores that a configuration
 // file names. If a server has a directory open, the status comes from that server. Networks
-// in a keyspace are read from there, beside the processes that serve them. A network whose status
-// cannot be read is listed as unreadable; that is no error.
+// in a keyspace are read from there, beside the processes that serve them. It lists a network
+// whose status cannot be read as unreadable, and returns no error for it.
 func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err error) {
 	data, c, err := openStores(ctx, dir, file, true)
 	if err != nil {

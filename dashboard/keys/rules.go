@@ -85,8 +85,8 @@ func shortPrefix(p netip.Prefix) string {
 	return p.String()
 }
 
-// readRules reads a key's rules from a form and records problems in its fields. What is in present, the key's current
-// rules, is no problem.
+// readRules reads a key's rules from a form and records problems in its fields. It does not check entries that
+// present, the key's current rules, has already.
 func readRules(f *site.Form, present *account.Rules) (rules account.Rules) {
 	rules.Networks, rules.Methods, rules.Origins = f.Lines(FieldNetworks), f.Lines(FieldMethods), f.Lines(FieldOrigins)
 	for _, line := range f.Lines(FieldContracts) {

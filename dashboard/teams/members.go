@@ -110,7 +110,8 @@ func changeRole(v *site.Visit) error {
 	return changed(v, team, err, "The role was changed.", v.Path("/members"))
 }
 
-// askRemoval asks for confirmation before a member is removed. One who is no member any more leads back to the list.
+// askRemoval asks for confirmation before a member is removed. If they have left already, it
+// redirects to the list.
 func askRemoval(v *site.Visit) error {
 	id, err := member(v)
 	if err != nil {

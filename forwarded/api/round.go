@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"ashlar/forwarded"
@@ -107,7 +108,7 @@ func (p *publisher) fetch(ctx context.Context, r *round) error {
 	if !r.watchLogs {
 		return nil
 	}
-	for _, updates := range append(r.fromJoining(), r.updates) {
+	for _, updates := range append(slices.Collect(maps.Values(r.joining)), r.updates) {
 		var added []*forwarded.Block
 		for _, u := range updates {
 			if !u.dropped {
@@ -119,13 +120,6 @@ func (p *publisher) fetch(ctx context.Context, r *round) error {
 		}
 	}
 	return nil
-}
-
-func (r *round) fromJoining() (all [][]*update) {
-	for _, updates := range r.joining {
-		all = append(all, updates)
-	}
-	return all
 }
 
 // publishRound publishes the updates of a round. Filters that join come first and subscribers that
