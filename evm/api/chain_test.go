@@ -129,7 +129,11 @@ func serveChain(chain *query.Chain) *service {
 }
 
 func serveConfigured(chain *query.Chain, config api.Config) *service {
-	methods := methodsOf(api.New(chain, config)).Handlers()
+	return serveAPI(api.New(chain, config))
+}
+
+func serveAPI(a *api.API) *service {
+	methods := methodsOf(a).Handlers()
 	return &service{
 		Server:  jsonrpc.NewServer(methods, jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}),
 		methods: methods,

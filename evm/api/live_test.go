@@ -263,11 +263,16 @@ func (s *liveSocket) send(message string) {
 	}
 }
 
+// awaitTimeout is how long a test waits for what must come.
+const awaitTimeout = 3 * time.Minute
+
 func (s *liveSocket) receive() string {
 	s.t.Helper()
-	_, message, err := s.conn.Read(s.t.Context())
+	ctx, cancel := context.WithTimeout(s.t.Context(), awaitTimeout)
+	defer cancel()
+	_, message, err := s.conn.Read(ctx)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatal("waiting for a message: ", err)
 	}
 	return string(message)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"ashlar/evm/pool"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
@@ -26,10 +27,21 @@ func (p *pendingTransaction) append(out []byte, signer types.Signer) ([]byte, er
 	return appendPooled(out, sender, p.tx)
 }
 
+// arriving returns the subscription to the pool, or nil without one. The first call starts it,
+// so that a client that subscribes before Run follows the pool misses nothing.
+func (p *publisher) arriving() *pool.Subscription {
+	p.subscribing.Do(func() {
+		if waiting := p.api.chain.Pool(); waiting != nil {
+			p.arrivals = waiting.Subscribe()
+		}
+	})
+	return p.arrivals
+}
+
 // followPool publishes every transaction that enters the pool.
 func (p *publisher) followPool(ctx context.Context) error {
 	signer := p.signer()
-	err := p.api.chain.Pool().Subscribe(ctx, func(tx *types.Transaction) error {
+	err := p.arriving().Follow(ctx, func(tx *types.Transaction) error {
 		return p.publishPending(&pendingTransaction{tx.Hash(), tx}, signer)
 	})
 	if ctx.Err() != nil {
@@ -71,6 +83,7 @@ func (p *publisher) subscribePending(ctx context.Context, params []byte) (id str
 	if args.Err != nil {
 		return "", args.Err
 	}
+	p.arriving()
 	to := p.pendingHashes
 	if whole {
 		to = p.pendingTransactions
@@ -88,6 +101,7 @@ func (p *publisher) newPendingFilter(ctx context.Context, params, out []byte) ([
 	if args.Err != nil {
 		return out, args.Err
 	}
+	p.arriving()
 	return p.install(ctx, filter, out)
 }
 

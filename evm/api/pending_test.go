@@ -1,11 +1,16 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
+	"slices"
 	"testing"
+	"time"
 
 	"ashlar/chain"
+	"ashlar/evm/api"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -37,5 +42,33 @@ func TestPendingKnowsWhatIsSafe(t *testing.T) {
 			t.Errorf("safe is %d and finalized %d: %d logs from safe to pending and %d from finalized, expected %d and %d",
 				test.safe.NumberU64(), test.finalized.NumberU64(), safe, finalized, test.fromSafe, test.fromFinalized)
 		}
+	}
+}
+
+// A filter that is installed before the service follows the pool gets the transactions that
+// come meanwhile.
+func TestPendingBeforeRun(t *testing.T) {
+	o := serveOpen(t)
+	a := api.New(o.chain, api.Config{})
+	served := serveAPI(a)
+	var filter string
+	served.ask(t, &filter, "eth_newPendingTransactionFilter")
+	sent := o.send(0)
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	var got []common.Hash
+	for end := time.Now().Add(awaitTimeout); len(got) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		served.ask(t, &got, "eth_getFilterChanges", filter)
+	}
+	if !slices.Equal(got, []common.Hash{sent}) {
+		t.Errorf("the filter has %x, expected %x", got, sent)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"ashlar/evm/pool"
 	"ashlar/evm/query"
 	"ashlar/feed"
 
@@ -22,6 +23,9 @@ type publisher struct {
 	polled  *feed.Filters[*polledFilter]
 	blocks  *feed.Journal[*blockUpdate]        // for polled
 	pending *feed.Journal[*pendingTransaction] // for polled
+
+	subscribing sync.Once
+	arrivals    *pool.Subscription // set in subscribing, see arriving
 
 	mu                  sync.Mutex                         // held while a block is published, so that no subscriber joins or leaves meanwhile
 	published           *query.View                        // guarded by mu: everything up to its head is published; nil before the first block

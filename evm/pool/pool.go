@@ -65,13 +65,13 @@ type Pool struct {
 	proving *semaphore.Weighted // weight 1; held while blob proofs are verified
 	begun   chan struct{}       // closed by the first Reset
 
-	mutex       sync.Mutex
-	head        Head                       // guarded by mutex
-	senders     map[common.Address]*sender // guarded by mutex
-	byHash      map[common.Hash]*entry     // guarded by mutex
-	bytes       int                        // guarded by mutex
-	version     uint64                     // guarded by mutex; incremented by each change
-	subscribers map[*subscriber]struct{}   // guarded by mutex
+	mutex         sync.Mutex
+	head          Head                       // guarded by mutex
+	senders       map[common.Address]*sender // guarded by mutex
+	byHash        map[common.Hash]*entry     // guarded by mutex
+	bytes         int                        // guarded by mutex
+	version       uint64                     // guarded by mutex; incremented by each change
+	subscriptions map[*Subscription]struct{} // guarded by mutex
 }
 
 // entry is a transaction in the pool.
@@ -90,7 +90,7 @@ func New(config *params.ChainConfig, limits Limits) *Pool {
 	return &Pool{
 		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1), begun: make(chan struct{}),
 		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*entry),
-		subscribers: make(map[*subscriber]struct{}),
+		subscriptions: make(map[*Subscription]struct{}),
 	}
 }
 

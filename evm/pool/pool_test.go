@@ -262,23 +262,40 @@ func TestBlobs(t *testing.T) {
 
 func TestSubscribe(t *testing.T) {
 	b := newBench(t, DefaultLimits())
-	seen, stop := make(chan common.Hash, 1), errors.New("enough")
-	ended := make(chan error, 1)
-	go func() {
-		ended <- b.pool.Subscribe(t.Context(), func(tx *types.Transaction) error { seen <- tx.Hash(); return stop })
-	}()
-	for subscribed := false; !subscribed; {
-		b.pool.mutex.Lock()
-		subscribed = len(b.pool.subscribers) == 1
-		b.pool.mutex.Unlock()
-		time.Sleep(time.Millisecond)
+	subscription, enough := b.pool.Subscribe(), errors.New("enough")
+	first, second := b.transfer(0, 0, 2, 1), b.transfer(0, 1, 2, 1)
+	b.add(first) // before anything follows
+	b.add(second)
+	var seen []common.Hash
+	err := subscription.Follow(t.Context(), func(tx *types.Transaction) error {
+		if seen = append(seen, tx.Hash()); len(seen) < 2 {
+			return nil
+		}
+		return enough
+	})
+	if want := []common.Hash{first.Hash(), second.Hash()}; !slices.Equal(seen, want) {
+		t.Errorf("notified of %x, expected %x", seen, want)
 	}
+	if err != enough {
+		t.Errorf("Follow returned %v", err)
+	}
+	if left := len(b.pool.subscriptions); left > 0 {
+		t.Errorf("%d subscriptions are left after Follow", left)
+	}
+}
+
+// TestMissedTransactions fills the queue of a subscription that nothing follows. The pool goes
+// on, and the subscription counts what it missed.
+func TestMissedTransactions(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	subscription := b.pool.Subscribe()
 	tx := b.transfer(0, 0, 2, 1)
-	b.add(tx)
-	if got := <-seen; got != tx.Hash() {
-		t.Errorf("notified of %x, expected %x", got, tx.Hash())
+	b.pool.mutex.Lock()
+	for range subscriptionQueue + 3 {
+		b.pool.notify(tx)
 	}
-	if err := <-ended; err != stop {
-		t.Errorf("Subscribe returned %v", err)
+	b.pool.mutex.Unlock()
+	if missed := subscription.missed.Load(); missed != 3 {
+		t.Errorf("%d transactions missed, expected 3", missed)
 	}
 }

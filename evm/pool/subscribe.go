@@ -2,46 +2,66 @@ package pool
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// subscriber is a subscription to new transactions.
-type subscriber struct{ arrived chan *types.Transaction }
+// Subscription is a queue of the transactions that entered the pool since Subscribe. A slow
+// subscriber misses transactions; it does not slow down the pool.
+type Subscription struct {
+	pool    *Pool
+	arrived chan *types.Transaction
+	missed  atomic.Int64 // transactions since the last warning
+}
 
-// subscriberQueue is the length of a subscriber's queue. If it is full, transactions are dropped.
-const subscriberQueue = 1024
+// subscriptionQueue is the length of a subscription's queue. A transaction that enters the
+// pool while it is full is missed.
+const subscriptionQueue = 1024
 
-// Subscribe calls notify with every new transaction, without its blobs, until ctx is done or notify
-// returns an error. A slow subscriber misses transactions; it does not slow down the pool.
-func (p *Pool) Subscribe(ctx context.Context, notify func(*types.Transaction) error) error {
-	w := &subscriber{arrived: make(chan *types.Transaction, subscriberQueue)}
+// Subscribe starts a subscription. It gets every transaction that enters the pool from now on,
+// before Follow is called too. Follow ends it.
+func (p *Pool) Subscribe() *Subscription {
+	s := &Subscription{pool: p, arrived: make(chan *types.Transaction, subscriptionQueue)}
 	p.mutex.Lock()
-	p.subscribers[w] = struct{}{}
-	p.mutex.Unlock()
+	defer p.mutex.Unlock()
+	p.subscriptions[s] = struct{}{}
+	return s
+}
+
+// Follow calls notify with every transaction of the subscription, without its blobs, until ctx
+// is done or notify returns an error. That ends the subscription. It is called once.
+func (s *Subscription) Follow(ctx context.Context, notify func(*types.Transaction) error) error {
 	defer func() {
-		p.mutex.Lock()
-		delete(p.subscribers, w)
-		p.mutex.Unlock()
+		s.pool.mutex.Lock()
+		defer s.pool.mutex.Unlock()
+		delete(s.pool.subscriptions, s)
 	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case tx := <-w.arrived:
+		case tx := <-s.arrived:
 			if err := notify(tx.WithoutBlobTxSidecar()); err != nil {
 				return err
+			}
+		}
+		if len(s.arrived) == 0 { // once for each time that the queue was full
+			if missed := s.missed.Swap(0); missed > 0 {
+				slog.Warn("subscribers were not notified of pending transactions, which came too fast", "transactions", missed)
 			}
 		}
 	}
 }
 
-// notify notifies the subscribers of a transaction. The mutex is held.
+// notify adds a transaction to the queues of all subscriptions. The mutex is held.
 func (p *Pool) notify(tx *types.Transaction) {
-	for w := range p.subscribers {
+	for s := range p.subscriptions {
 		select {
-		case w.arrived <- tx:
+		case s.arrived <- tx:
 		default:
+			s.missed.Add(1)
 		}
 	}
 }
