@@ -62,7 +62,7 @@ type Config struct {
 	Logger *slog.Logger // nil: discard
 
 	observer gocql.QueryObserver // for tests; nil: none
-	// For tests of encrypted connections; zero values mean that of net, and a second.
+	// For tests of connections; zero values mean that of net, and a second.
 	connect       connector
 	alertPatience time.Duration
 }
@@ -155,8 +155,13 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 	if err := c.prepareKeyspace(ctx, readOnly); err != nil {
 		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, err)
 	}
-	if c.session, err = c.open(config.Keyspace); err != nil {
-		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, translate(err))
+	// A node that does not know a new keyspace yet refuses connections to it.
+	err = c.retry(ctx, readPatience, func(context.Context) (err error) {
+		c.session, err = c.open(config.Keyspace)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, err)
 	}
 	if err := c.checkSchema(ctx, readOnly); err != nil {
 		c.session.Close()
@@ -189,6 +194,7 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	if c.config.User != "" {
 		o.Authenticator = gocql.PasswordAuthenticator{Username: c.config.User, Password: c.config.Password}
 	}
+	o.Dialer = c.config.connect
 	encrypted := dialer{connect: c.config.connect, config: c.config.TLS, patience: c.config.alertPatience}
 	if c.config.TLS != nil {
 		o.HostDialer = &encrypted

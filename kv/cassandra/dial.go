@@ -16,6 +16,11 @@ import (
 // connector opens a connection, as [net.Dialer.DialContext] does.
 type connector func(ctx context.Context, network, address string) (net.Conn, error)
 
+// DialContext implements gocql.Dialer.
+func (c connector) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return c(ctx, network, address)
+}
+
 // dialer opens encrypted connections, and remembers why a node refused one.
 //
 // With TLS 1.3 a handshake ends at the client before the node has looked at the client's

@@ -52,7 +52,7 @@ func (s *Store) Late(name, value string) func(context.Context) (applied bool, er
 // Observe has f called after each attempt of a statement or batch at a node.
 func (c *Config) Observe(f func(host string, timedOut bool)) { c.observer = observer(f) }
 
-// Connect has encrypted connections opened by f, and a write that fails wait a minute for an alert.
+// Connect has connections opened by f, and an encrypted write that fails wait a minute for an alert.
 func (c *Config) Connect(f func(ctx context.Context, network, address string) (net.Conn, error)) {
 	c.connect, c.alertPatience = f, time.Minute
 }
