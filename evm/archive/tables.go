@@ -14,7 +14,7 @@ var (
 	bodies        = &kv.Table{ID: 0x11, Name: "bodies", Kind: kv.List, Expected: true}
 	receipts      = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List, Expected: true}
 	blockHashes   = &kv.Table{ID: 0x13, Name: "block_hashes", Kind: kv.List}
-	txHashes      = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
+	txHashes      = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, Expected: true, IndexBits: rows.IndexBits}
 	accessLists   = &kv.Table{ID: 0x15, Name: "access_lists", Kind: kv.List, Expected: true}
 	traceCounts   = &kv.Table{ID: 0x16, Name: "trace_counts", Kind: kv.List, Expected: true}
 	accounts      = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
