@@ -14,12 +14,16 @@
 // Blocks, bytes and allocations do not depend on the machine or its load. With -share 0 the
 // cache holds the whole store: what remains is the processor time of answering.
 //
+// As many answers come first that do not count. In a store of more than a few hundred megabytes they do
+// not fill the cache. With -before 40000 that many come first.
+//
 // With -slide 8 it measures answers while older history is removed: it copies the store, moves
 // a window over it in eight steps, as a server with a retention does, and answers all the
 // while, also between the steps. See slide.go.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -49,6 +53,7 @@ type options struct {
 	path    string // of the network
 	share   int64
 	answers int
+	before  int // answers that do not count; 0: as many as answers
 	batch   int
 	kinds   *regexp.Regexp
 	profile string
@@ -60,19 +65,23 @@ func main() {
 	network := flag.String("network", "", "network in it")
 	share := flag.Int64("share", 10, "how many times as large as its cache the store is; 0: all of it is cached")
 	answers := flag.Int("answers", 2000, "answers of each kind")
+	before := flag.Int("before", 0, "answers of each kind that come first and do not count; 0: as many")
 	batch := flag.Int("batch", 1, "calls in a request")
 	kinds := flag.String("kinds", ".", "regular expression that selects the kinds")
 	profile := flag.String("profile", "", "folder for a processor profile of each kind")
 	slide := flag.Int("slide", 0, "steps in which a window is moved; 0: it stays")
 	flag.Parse()
-	if *data == "" || *network == "" || flag.NArg() > 0 || *share < 0 || *answers < 1 || *batch < 1 || *slide < 0 {
+	if *data == "" || *network == "" || flag.NArg() > 0 || *share < 0 || *answers < 1 || *before < 0 || *batch < 1 || *slide < 0 {
 		log.Fatal("larger: invalid flags (want -data DIR -network NAME and no arguments)")
 	}
 	chosen, err := regexp.Compile(*kinds)
 	if err != nil {
 		log.Fatal("larger: ", err)
 	}
-	o := options{filepath.Join(*data, "networks", *network), *share, *answers, *batch, chosen, *profile, *slide}
+	o := options{
+		path: filepath.Join(*data, "networks", *network), share: *share, answers: *answers, before: *before, batch: *batch,
+		kinds: chosen, profile: *profile, slide: *slide,
+	}
 	if err := run(context.Background(), o); err != nil {
 		log.Fatal("larger: ", err)
 	}
@@ -152,8 +161,8 @@ func open(ctx context.Context, store kv.Store) (opened, error) {
 	return opened{a, view, jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)})}, err
 }
 
-// measure returns what an answer of a kind costs, with a store that is opened for them. As
-// many answers to other requests come first, so the caches are as they stay.
+// measure returns what an answer of a kind costs, with a store that is opened for them. Answers
+// to other requests come first.
 func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, chain *sampled) (each used, err error) {
 	store, err := pebble.Open(pebble.Options{Path: o.path, Options: kv.Options{CacheBytes: cache}})
 	if err != nil {
@@ -165,7 +174,8 @@ func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, 
 		return each, err
 	}
 	m := &maker{rand.New(rand.NewPCG(seed, 1)), chain}
-	first, second := o.requests(k, m), o.requests(k, m)
+	first := o.requests(k, m, cmp.Or(o.before, o.answers))
+	second := o.requests(k, m, o.answers)
 	if err := answer(ctx, n.server, first); err != nil {
 		return each, err
 	}
@@ -197,10 +207,10 @@ func (o options) startProfile(k kind) (stop func() error, err error) {
 	}, nil
 }
 
-// requests makes as many requests of a kind as there are answers.
-func (o options) requests(k kind, m *maker) [][]byte {
-	all := make([][]byte, 0, o.answers/o.batch)
-	for range max(1, o.answers/o.batch) {
+// requests makes requests of a kind with some number of answers.
+func (o options) requests(k kind, m *maker, answers int) [][]byte {
+	all := make([][]byte, 0, answers/o.batch)
+	for range max(1, answers/o.batch) {
 		var text []byte
 		for id := range o.batch {
 			call, err := node.Request(id, k.method, k.params(m)...)
