@@ -52,6 +52,9 @@ type BlockCalls struct {
 type SimulationOptions struct {
 	Transfers bool // transfers of ether are shown as logs
 	Validate  bool // calls must pay, and have the right nonces
+	// SideBySide is for states whose reads take round trips: storage tries are read by several
+	// goroutines.
+	SideBySide bool
 }
 
 // SimulatedBlock is a block that might follow.
@@ -91,7 +94,7 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 			ctx: ctx, executor: e, options: options, gas: min(simulationGas, e.maxCallGas),
 			db: newDatabase(ctx, parent, false),
 		}
-		s.db.seen = newSeenValues()
+		s.db.tries = newSimulatedTries(s.db, options.SideBySide)
 		s.chain = &simulatedChain{chainReader: &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: &s.db.readFailure}}
 		err := s.run(parent.Header, blocks, done)
 		if failed := s.db.failure(); failed != nil {

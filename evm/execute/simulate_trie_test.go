@@ -97,12 +97,12 @@ func TestSimulatedRoots(t *testing.T) {
 
 func compareSimulated(t *testing.T, rules params.Rules, seed uint64) {
 	l := newLibraryState(t, rand.New(rand.NewPCG(seed, 1)))
-	var states [2]*state.StateDB
-	var read [2]int64
+	var states [3]*state.StateDB
+	var read [len(states)]int64
 	for i := range states {
 		db := newDatabase(t.Context(), Parent{State: l}, false)
-		if i == 1 {
-			db.seen = newSeenValues()
+		if i > 0 {
+			db.tries = newSimulatedTries(db, i == 2)
 		}
 		statedb, err := state.New(l.root, db)
 		if err != nil {
@@ -111,7 +111,7 @@ func compareSimulated(t *testing.T, rules params.Rules, seed uint64) {
 		states[i] = statedb
 	}
 	for round := range 60 {
-		var roots [2]common.Hash
+		var roots [len(states)]common.Hash
 		for i, statedb := range states {
 			before := l.nodes.Load()
 			r := rand.New(rand.NewPCG(seed, uint64(100+round))) // the same changes in both
@@ -127,12 +127,25 @@ func compareSimulated(t *testing.T, rules params.Rules, seed uint64) {
 			}
 			read[i] += l.nodes.Load() - before
 		}
-		if roots[0] != roots[1] {
-			t.Fatalf("round %d: the root is %x, want %x", round, roots[1], roots[0])
+		if roots[1] != roots[0] || roots[2] != roots[0] {
+			t.Fatalf("round %d: the roots are %x and, side by side, %x, want %x", round, roots[1], roots[2], roots[0])
 		}
+		compareStorageRoots(t, states[:])
 	}
-	if 5*read[1] > 4*read[0] {
-		t.Errorf("%d nodes were read, want at most four fifths of the %d that go-ethereum's tries read", read[1], read[0])
+	if 5*read[1] > 4*read[0] || 5*read[2] > 4*read[0] {
+		t.Errorf("%d and %d nodes were read, want at most four fifths of the %d that go-ethereum's tries read", read[1], read[2], read[0])
+	}
+}
+
+// compareStorageRoots: which storage is empty decides whether a contract can be created.
+func compareStorageRoots(t *testing.T, states []*state.StateDB) {
+	for i := range libraryAccounts {
+		want := states[0].GetStorageRoot(libraryAddress(i))
+		for _, statedb := range states[1:] {
+			if got := statedb.GetStorageRoot(libraryAddress(i)); got != want {
+				t.Fatalf("the storage root of account %d is %x, want %x", i, got, want)
+			}
+		}
 	}
 }
 
@@ -163,7 +176,7 @@ func TestSimulationWithoutNodes(t *testing.T) {
 	l := newLibraryState(t, rand.New(rand.NewPCG(1, 1)))
 	missing := &missingNodes{libraryState: l}
 	db := newDatabase(t.Context(), Parent{State: missing}, false)
-	db.seen = newSeenValues()
+	db.tries = newSimulatedTries(db, false)
 	statedb, err := state.New(l.root, db)
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ type stateDatabase struct {
 	named   evm.Named          // the state, if it must be told what is read; may be nil
 	keys    keyRecorder        // told what is read or changed; may be nil
 	reads   *stateReads        // what has been read of the state before; may be nil
-	seen    *seenValues        // of a simulation; nil elsewhere
+	tries   *simulatedTries    // of a simulation of blocks; nil elsewhere
 	newRoot common.Hash        // the root that a flat account trie returns
 	update  *state.StateUpdate // the argument of Commit
 }
@@ -73,8 +73,8 @@ func (d *stateDatabase) OpenTrie(root common.Hash) (state.Trie, error) {
 	if d.flat {
 		return &flatTrie{root: d.newRoot}, nil
 	}
-	if d.seen != nil {
-		return d.simulatedTrie(common.Hash{}, root), nil
+	if d.tries != nil {
+		return d.tries.open(common.Hash{}, root), nil
 	}
 	return trie.NewStateTrie(trie.StateTrieID(root), d.nodes())
 }
@@ -84,8 +84,8 @@ func (d *stateDatabase) OpenStorageTrie(stateRoot common.Hash, address common.Ad
 	if d.flat {
 		return &flatTrie{root: root, storage: true}, nil
 	}
-	if d.seen != nil {
-		return d.simulatedTrie(evm.HashAddress(address), root), nil
+	if d.tries != nil {
+		return d.tries.open(evm.HashAddress(address), root), nil
 	}
 	storage, err := trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), d.nodes())
 	if err == nil && d.keys != nil {
@@ -141,8 +141,8 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 		r.db.fail(err)
 	case reads != nil:
 		reads.addAccount(address, account)
-	case r.db.seen != nil:
-		r.db.seen.accounts[hash] = account
+	case r.db.tries != nil:
+		r.db.tries.seen.accounts[hash] = account
 	}
 	return account, err
 }
@@ -170,8 +170,8 @@ func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.
 		r.db.fail(err)
 	case reads != nil:
 		reads.addSlot(warmSlot{address, slot}, value)
-	case r.db.seen != nil:
-		r.db.seen.slots[at] = value
+	case r.db.tries != nil:
+		r.db.tries.seen.slots[at] = value
 	}
 	return value, err
 }

@@ -117,13 +117,13 @@ func (r *removals) removeSlot(t *testing.T, address common.Address, slot common.
 func (r *removals) remove(t *testing.T, nodes *testNodes, state *State, id *trie.ID, key common.Hash) {
 	t.Helper()
 	nodes.count("eth_getProof")
-	opened := tries.Open(id.Owner, id.Root, func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	opened := tries.NewRoots(func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
 		blob, err := state.Node(t.Context(), owner, path, hash)
 		if nodes.count("eth_getProof") > 0 {
 			r.kinds[kindOf(t, blob)]++
 		}
 		return blob, err
-	}, nil)
+	}, nil).Open(id.Owner, id.Root)
 	err := opened.Remove(key)
 	got, hashErr := opened.Hash()
 	whole, openErr := trie.New(id, r.chain.state)

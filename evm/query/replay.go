@@ -155,6 +155,7 @@ func (v *View) SimulateBlocks(ctx context.Context, number uint64, blocks []execu
 		messages = append(messages, blocks[i].Calls...)
 	}
 	prefetchCalls(ctx, parent.State, messages...)
+	options.SideBySide = v.history.Ahead() || v.hasRemoteState(number)
 	return v.Executor().SimulateBlocks(ctx, parent, blocks, options, done)
 }
 

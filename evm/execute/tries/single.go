@@ -8,22 +8,25 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Trie is a single trie of which only the hash is wanted. It keeps all nodes that it has read. It
-// belongs to one goroutine; tries of one state can be used side by side.
+// Roots opens tries of one state of which only the hashes are wanted, not the nodes. It belongs to
+// one goroutine, with all tries that it opened.
+type Roots struct{ in Tries }
+
+// NewRoots returns Roots with read and before as in [Tries.Begin].
+func NewRoots(read Reader, before Before) *Roots {
+	return &Roots{in: Tries{read: read, before: before, unlisted: true, limit: math.MaxInt, keccak: crypto.NewKeccakState()}}
+}
+
+// Trie is a single trie of which only the hash is wanted. It keeps all nodes that it has read.
 type Trie struct {
-	in     Tries
 	trie   *trie
 	failed error // of an earlier call
 }
 
 var errIncomplete = errors.New("tries: an earlier change was not completed")
 
-// Open returns the trie with a root, with read and before as in [Tries.Begin].
-func Open(owner, root common.Hash, read Reader, before Before) *Trie {
-	t := &Trie{in: Tries{read: read, before: before, unlisted: true, limit: math.MaxInt, keccak: crypto.NewKeccakState()}}
-	t.trie = t.in.open(owner, root)
-	return t
-}
+// Open returns the trie with a root.
+func (r *Roots) Open(owner, root common.Hash) *Trie { return &Trie{trie: r.in.open(owner, root)} }
 
 // Put sets the value of a key, which is not empty.
 func (t *Trie) Put(key common.Hash, value []byte) error {
