@@ -257,7 +257,9 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	}
 	// Since Amsterdam transfers are logs in any case.
 	logs := newSimulatedLogs(s.options.Transfers && !rules.IsAmsterdam, header)
-	machine := vm.NewEVM(surroundings, state.NewHookedState(s.state, logs.hooks()), config, vm.Config{NoBaseFee: !s.options.Validate, Tracer: logs.hooks()})
+	seen := &simulatedState{warmState{s.state, newWarmList()}, logs}
+	defer seen.warm.release()
+	machine := vm.NewEVM(surroundings, seen, config, vm.Config{NoBaseFee: !s.options.Validate, Tracer: logs.hooks()})
 	defer machine.Release()
 	machine.SetJumpDestCache(s.executor.jumpDests)
 	machine.SetPrecompiles(precompiles)

@@ -43,10 +43,19 @@ func (l *simulatedLogs) taken() []*types.Log {
 }
 
 func (l *simulatedLogs) hooks() *tracing.Hooks {
-	return &tracing.Hooks{
-		OnEnter: l.enter, OnExit: l.exit,
-		OnLog: func(log *types.Log) { l.add(log.Address, log.Topics, log.Data) },
-	}
+	return &tracing.Hooks{OnEnter: l.enter, OnExit: l.exit}
+}
+
+// simulatedState is the state with the logs of a simulated block.
+type simulatedState struct {
+	warmState
+	logs *simulatedLogs
+}
+
+// AddLog implements vm.StateDB.
+func (s *simulatedState) AddLog(log *types.Log) {
+	s.StateDB.AddLog(log)
+	s.logs.add(log.Address, log.Topics, log.Data)
 }
 
 func (l *simulatedLogs) enter(_ int, kind byte, from, to common.Address, _ []byte, _ uint64, value *big.Int) {
