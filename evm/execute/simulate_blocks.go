@@ -95,6 +95,7 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 			db: newDatabase(ctx, parent, false),
 		}
 		s.db.tries = newSimulatedTries(s.db, options.SideBySide)
+		defer s.db.tries.roots.Borrow()()
 		s.chain = &simulatedChain{chainReader: &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: &s.db.readFailure}}
 		err := s.run(parent.Header, blocks, done)
 		if failed := s.db.failure(); failed != nil {

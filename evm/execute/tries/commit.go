@@ -2,6 +2,7 @@ package tries
 
 import (
 	"bytes"
+	"math/bits"
 
 	"ashlar/evm"
 
@@ -17,11 +18,11 @@ func (t *trie) commit(nodes []evm.Node) ([]evm.Node, error) {
 	c := committing{trie: t, nodes: nodes}
 	t.hash = types.EmptyRootHash
 	if t.root != nil {
-		reference, err := c.commit(t.root, t.in.path[:0])
-		if err != nil {
+		if err := c.commit(t.root, t.in.path[:0]); err != nil {
 			return nil, err
 		}
-		t.hash = common.BytesToHash(reference[1:])
+		var buffer [1 + common.HashLength]byte
+		t.hash = common.BytesToHash(appendReference(buffer[:0], t.root, nil)[1:])
 	}
 	for path, before := range t.gone {
 		c.add([]byte(path), common.Hash{}, nil, before)
@@ -42,22 +43,22 @@ func (c *committing) add(path []byte, hash common.Hash, blob, before []byte) {
 	}
 }
 
-// commit encodes a node and all below it that have changed, and returns the RLP by which its
-// parent refers to it. It writes the paths of nodes below into the rest of the path's array.
-func (c *committing) commit(n node, path []byte) (reference []byte, err error) {
-	if n, ok := n.(unread); ok {
-		return n, nil
-	}
+// commit encodes a node and all below it that have changed. It writes the paths of nodes below into
+// the rest of the path's array.
+func (c *committing) commit(n node, path []byte) error {
 	w := state(n)
-	if !w.dirty {
-		return w.reference(path), nil
+	if w == nil || !w.dirty {
+		return nil
 	}
 	encoded, err := c.encode(n, path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	before := c.gone[string(path)]
-	delete(c.gone, string(path))
+	var before []byte
+	if len(c.gone) > 0 {
+		before = c.gone[string(path)]
+		delete(c.gone, string(path))
+	}
 	if stored(w.rlp, path) {
 		before = w.rlp
 	}
@@ -65,7 +66,7 @@ func (c *committing) commit(n node, path []byte) (reference []byte, err error) {
 	w.rlp, w.dirty = encoded, false
 	if stored(encoded, path) {
 		if w.hash, err = c.in.hashOf(encoded); err != nil {
-			return nil, err
+			return err
 		}
 		if !bytes.Equal(encoded, before) { // else it has changed and changed back
 			c.add(path, w.hash, encoded, before)
@@ -73,48 +74,70 @@ func (c *committing) commit(n node, path []byte) (reference []byte, err error) {
 	} else if before != nil {
 		c.add(path, common.Hash{}, nil, before)
 	}
-	return w.reference(path), nil
+	return nil
 }
 
-// reference returns the RLP by which a parent refers to a node that is not dirty.
-func (w *written) reference(path []byte) []byte {
-	if !stored(w.rlp, path) {
-		return w.rlp
+// appendReference appends the RLP by which a parent refers to a node that is not dirty.
+func appendReference(dst []byte, n node, path []byte) []byte {
+	if n, ok := n.(unread); ok {
+		return append(dst, n...)
 	}
-	return appendString(make([]byte, 0, 1+common.HashLength), w.hash[:])
+	w := state(n)
+	if !stored(w.rlp, path) {
+		return append(dst, w.rlp...)
+	}
+	return appendString(dst, w.hash[:])
 }
 
 // encode returns the RLP of a node, after a commit of its children.
 func (c *committing) encode(n node, path []byte) ([]byte, error) {
+	var buffer [shortBytes]byte
 	switch n := n.(type) {
 	case *leaf:
-		return encodeShort(n.key, true, appendString(nil, n.value)), nil
+		return c.in.list(appendLeaf(buffer[:0], n.key, n.value)), nil
 	case *extension:
-		child, err := c.commit(n.child, append(path, n.key...))
-		return encodeShort(n.key, false, child), err
+		path = append(path, n.key...)
+		if err := c.commit(n.child, path); err != nil {
+			return nil, err
+		}
+		return c.in.list(appendReference(appendKey(buffer[:0], n.key, false), n.child, path)), nil
 	case *branch:
 		return c.encodeBranch(n, path)
 	}
 	return nil, errMalformed
 }
 
-func encodeShort(key []byte, isLeaf bool, rest []byte) []byte {
+// shortBytes is the space that the content of nearly every leaf and extension fits into: the rest
+// of a key, and an account.
+const shortBytes = 2 + 1 + common.HashLength + 2 + 128
+
+// appendLeaf appends the RLP of the items of a leaf.
+func appendLeaf(dst, key, value []byte) []byte { return appendString(appendKey(dst, key, true), value) }
+
+// appendKey appends the RLP of the first item of a leaf or an extension.
+func appendKey(dst, key []byte, isLeaf bool) []byte {
 	var buffer [1 + common.HashLength]byte
-	compact := appendCompact(buffer[:0], key, isLeaf)
-	content := appendString(make([]byte, 0, 2+len(compact)+len(rest)), compact)
-	return appendList(append(content, rest...))
+	return appendString(dst, appendCompact(buffer[:0], key, isLeaf))
 }
 
-func (c *committing) encodeBranch(n *branch, path []byte) (_ []byte, err error) {
+func (c *committing) encodeBranch(n *branch, path []byte) ([]byte, error) {
+	for left := n.changed & n.has; left != 0; left &= left - 1 {
+		i := bits.TrailingZeros16(left)
+		if err := c.commit(n.children[i], append(path, byte(i))); err != nil {
+			return nil, err
+		}
+	}
 	var before []byte
+	var err error
 	if n.rlp != nil {
 		if before, _, err = rlp.SplitList(n.rlp); err != nil {
 			return nil, errMalformed
 		}
 	}
+	below := []byte{0} // only whether a path is empty matters to a reference
 	var buffer [width*(1+common.HashLength) + 1]byte
 	content := buffer[:0]
-	for i := range byte(width) {
+	for i := range width {
 		var item []byte
 		if before != nil {
 			if item, before, err = splitItem(before); err != nil {
@@ -123,16 +146,15 @@ func (c *committing) encodeBranch(n *branch, path []byte) (_ []byte, err error) 
 		}
 		switch {
 		case n.has&(1<<i) == 0:
-			item = rlp.EmptyString
+			content = append(content, rlp.EmptyString...)
 		case n.changed&(1<<i) != 0: // others are as in n.rlp
-			if item, err = c.commit(n.children[i], append(path, i)); err != nil {
-				return nil, err
-			}
+			content = appendReference(content, n.children[i], below)
+		default:
+			content = append(content, item...)
 		}
-		content = append(content, item...)
 	}
 	n.changed = 0
-	return appendList(append(content, rlp.EmptyString...)), nil
+	return c.in.list(append(content, rlp.EmptyString...)), nil
 }
 
 // appendCompact appends the hex-prefix encoding of nibbles.
@@ -165,10 +187,17 @@ func appendString(dst, s []byte) []byte {
 	return append(append(dst, 0xb8, byte(len(s))), s...)
 }
 
-// appendList returns the RLP of a list with a content of less than 64 KiB.
-func appendList(content []byte) []byte {
+// list returns the RLP of a list with a content of less than 64 KiB.
+func (t *Tries) list(content []byte) []byte {
+	return appendList(t.arena.room(listHead+len(content)), content)
+}
+
+// listHead is the maximum length of what comes before the content of a list.
+const listHead = 3
+
+// appendList appends the RLP of a list with a content of less than 64 KiB.
+func appendList(list, content []byte) []byte {
 	const short = 56
-	list := make([]byte, 0, 3+len(content))
 	switch size := len(content); {
 	case size < short:
 		list = append(list, 0xc0+byte(size))

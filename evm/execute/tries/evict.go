@@ -1,6 +1,10 @@
 package tries
 
-import "math"
+import (
+	"math"
+
+	"github.com/ethereum/go-ethereum/common"
+)
 
 // leafAge is how many times as old as it is a leaf counts when nodes are evicted. A leaf whose
 // value is known takes a hash to make again, and leaves are most of the nodes.
@@ -99,7 +103,7 @@ func (t *Tries) dropBelow(at *node, path []byte, age uint32) {
 		if stored(w.rlp, path) {
 			t.encode(*at, w)
 		}
-		*at = unread(w.reference(path))
+		*at = unread(appendReference(make([]byte, 0, 1+common.HashLength), *at, path))
 	}
 }
 

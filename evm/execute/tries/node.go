@@ -54,7 +54,7 @@ type unread []byte
 var errMalformed = errors.New("malformed trie node")
 
 // decode decodes the RLP of a node, which the node then refers to.
-func decode(encoded []byte) (node, error) {
+func (t *Tries) decode(encoded []byte) (node, error) {
 	items, behind, err := rlp.SplitList(encoded)
 	if err != nil || len(behind) > 0 {
 		return nil, errMalformed
@@ -66,36 +66,36 @@ func decode(encoded []byte) (node, error) {
 		}
 	}
 	if len(rest) == 0 {
-		return decodeShort(encoded, items)
+		return t.decodeShort(encoded, items)
 	}
-	return decodeBranch(encoded, items)
+	return t.decodeBranch(encoded, items)
 }
 
-func decodeShort(encoded, items []byte) (node, error) {
+func (t *Tries) decodeShort(encoded, items []byte) (node, error) {
 	compact, rest, err := rlp.SplitString(items)
 	if err != nil {
 		return nil, errMalformed
 	}
-	key, isLeaf, ok := evm.AppendHexPrefix(make([]byte, 0, evm.KeyNibbles), compact)
+	var buffer [evm.KeyNibbles]byte
+	key, isLeaf, ok := evm.AppendHexPrefix(buffer[:0], compact)
 	if !ok {
 		return nil, errMalformed
 	}
-	key = bytes.Clone(key)
 	if !isLeaf {
 		if len(key) == 0 {
 			return nil, errMalformed
 		}
-		return &extension{written: written{rlp: encoded}, key: key, child: unread(rest)}, nil
+		return &extension{written: written{rlp: encoded}, key: bytes.Clone(key), child: unread(rest)}, nil
 	}
 	value, _, err := rlp.SplitString(rest)
 	if err != nil {
 		return nil, errMalformed
 	}
-	return &leaf{written: written{rlp: encoded}, key: key, value: value}, nil
+	return t.arena.leaf(key, value, encoded, common.Hash{}), nil
 }
 
-func decodeBranch(encoded, items []byte) (node, error) {
-	b := &branch{written: written{rlp: encoded}}
+func (t *Tries) decodeBranch(encoded, items []byte) (node, error) {
+	b := t.arena.branch(encoded)
 	for i := range width {
 		child, rest, err := splitItem(items)
 		if err != nil {
@@ -134,17 +134,22 @@ func (b *branch) child(i byte) (node, error) {
 	if b.children[i] != nil {
 		return b.children[i], nil
 	}
+	item, err := b.item(i)
+	return unread(item), err
+}
+
+// item returns the item of a child in the branch's RLP.
+func (b *branch) item(i byte) (item []byte, err error) {
 	items, _, err := rlp.SplitList(b.rlp)
 	if err != nil {
 		return nil, errMalformed
 	}
-	var item []byte
 	for range i + 1 {
 		if item, items, err = splitItem(items); err != nil {
 			return nil, err
 		}
 	}
-	return unread(item), nil
+	return item, nil
 }
 
 // set puts a child into memory, which may have changed, or removes it if it is nil.

@@ -17,6 +17,13 @@ func NewRoots(read Reader, before Before) *Roots {
 	return &Roots{in: Tries{read: read, before: before, unlisted: true, limit: math.MaxInt, keccak: crypto.NewKeccakState()}}
 }
 
+// Borrow has nodes use memory that earlier ones used, until giveBack is called. It is called
+// before Open, and giveBack when no trie is used any more.
+func (r *Roots) Borrow() (giveBack func()) {
+	r.in.arena = newArena()
+	return r.in.arena.release
+}
+
 // Trie is a single trie of which only the hash is wanted. It keeps all nodes that it has read.
 type Trie struct {
 	trie   *trie

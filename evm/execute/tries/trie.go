@@ -21,7 +21,7 @@ type trie struct {
 	owner common.Hash
 	root  node
 	hash  common.Hash       // of root, as of the last commit
-	gone  map[string][]byte // nodes that were at a path at the last commit and no longer are
+	gone  map[string][]byte // nodes that were at a path at the last commit and no longer are; nil if changes are not listed
 
 	sought common.Hash // key that get, put or remove was called for
 	leaf   leafBefore  // of that key
@@ -35,7 +35,10 @@ type leafBefore struct {
 
 // open returns the trie with a root, of which nothing is in memory.
 func (t *Tries) open(owner, root common.Hash) *trie {
-	opened := &trie{in: t, owner: owner, hash: root, gone: make(map[string][]byte)}
+	opened := &trie{in: t, owner: owner, hash: root}
+	if !t.unlisted {
+		opened.gone = make(map[string][]byte)
+	}
 	if root != types.EmptyRootHash && root != (common.Hash{}) {
 		opened.root = unread(appendString(nil, root[:]))
 	}
@@ -45,27 +48,34 @@ func (t *Tries) open(owner, root common.Hash) *trie {
 // load returns a node with its contents, which are read if they are not in memory.
 func (t *trie) load(n node, path []byte) (node, error) {
 	if reference, ok := n.(unread); ok {
-		encoded := []byte(reference)
-		var hash common.Hash
-		if len(reference) == 1+common.HashLength {
-			hash = common.BytesToHash(reference[1:])
-			if encoded = t.in.takeEncoded(reference[1:]); encoded == nil {
-				var err error
-				if encoded, err = t.in.read(t.owner, path, hash); err != nil {
-					return nil, err
-				}
-			}
-		}
-		var err error
-		if n, err = decode(encoded); err != nil {
-			return nil, fmt.Errorf("trie of %x: node at path %x: %w", t.owner, path, err)
-		}
-		state(n).hash = hash
-		t.in.bytes += size(n)
+		return t.read(reference, path)
 	}
 	if used := state(n); used != nil {
 		used.round = t.in.round
 	}
+	return n, nil
+}
+
+// read returns the node that a parent refers to.
+func (t *trie) read(reference, path []byte) (node, error) {
+	encoded := reference
+	var hash common.Hash
+	if len(reference) == 1+common.HashLength {
+		hash = common.BytesToHash(reference[1:])
+		if encoded = t.in.takeEncoded(reference[1:]); encoded == nil {
+			var err error
+			if encoded, err = t.in.read(t.owner, path, hash); err != nil {
+				return nil, err
+			}
+		}
+	}
+	n, err := t.in.decode(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("trie of %x: node at path %x: %w", t.owner, path, err)
+	}
+	w := state(n)
+	w.hash, w.round = hash, t.in.round
+	t.in.bytes += size(n)
 	return n, nil
 }
 
@@ -74,23 +84,31 @@ func (t *trie) load(n node, path []byte) (node, error) {
 //
 //	branch  hash of child 7        keccak(leaf of the rest of the key and its value) = that hash?
 func (t *trie) loadChild(n *branch, key []byte, at int) (node, error) {
-	child, err := n.child(key[at])
-	if child == nil || err != nil {
-		return nil, err
+	i := key[at]
+	if n.has&(1<<i) == 0 {
+		return nil, nil
 	}
-	reference, ok := child.(unread)
-	if ok && len(reference) == 1+common.HashLength && t.mayBeLeaf(n, reference) {
+	reference, isUnread := []byte(nil), n.children[i] == nil
+	if isUnread {
+		var err error
+		if reference, err = n.item(i); err != nil {
+			return nil, err
+		}
+	} else if reference, isUnread = n.children[i].(unread); !isUnread {
+		return t.load(n.children[i], key[:at+1])
+	}
+	if len(reference) == 1+common.HashLength && t.mayBeLeaf(n, reference) {
 		if known, err := t.knownLeaf(reference, key[at+1:]); known != nil || err != nil {
 			return known, err
 		}
 	}
-	return t.load(child, key[:at+1])
+	return t.read(reference, key[:at+1])
 }
 
 // mayBeLeaf reports whether it is worth a hash to find out that an unread child is the leaf that
 // is sought. Below a branch with all children there is hardly ever a leaf. Where evicted nodes are
 // kept, nearly all branches are among them.
-func (t *trie) mayBeLeaf(parent *branch, reference unread) bool {
+func (t *trie) mayBeLeaf(parent *branch, reference []byte) bool {
 	const all = 1<<width - 1
 	if t.in.evicted == nil {
 		return parent.has != all
@@ -100,19 +118,22 @@ func (t *trie) mayBeLeaf(parent *branch, reference unread) bool {
 
 // knownLeaf returns the leaf of the key that is sought with the rest of the key, in nibbles, if
 // its value is known and a parent refers to it.
-func (t *trie) knownLeaf(reference unread, rest []byte) (node, error) {
+func (t *trie) knownLeaf(reference, rest []byte) (node, error) {
 	if !t.leaf.asked && t.in.before != nil {
 		t.leaf = leafBefore{true, t.in.before(t.owner, t.sought)}
 	}
 	if len(t.leaf.value) == 0 {
 		return nil, nil
 	}
-	encoded := encodeShort(rest, true, appendString(nil, t.leaf.value))
+	var buffer [shortBytes]byte
+	encoded := appendList(t.in.attempt[:0], appendLeaf(buffer[:0], rest, t.leaf.value))
+	t.in.attempt = encoded
 	hash, err := t.in.hashOf(encoded)
 	if err != nil || !bytes.Equal(hash[:], reference[1:]) {
 		return nil, err
 	}
-	found := &leaf{written: written{rlp: encoded, hash: hash, round: t.in.round}, key: bytes.Clone(rest), value: t.leaf.value}
+	found := t.in.arena.leaf(rest, t.leaf.value, t.in.arena.clone(encoded), hash)
+	found.round = t.in.round
 	t.in.bytes += size(found)
 	return found, nil
 }
@@ -133,7 +154,7 @@ func (t *trie) fresh(n node) node {
 
 // detach notes that a node is no longer at its path.
 func (t *trie) detach(n node, path []byte) {
-	if before := state(n); stored(before.rlp, path) {
+	if before := state(n); !t.in.unlisted && stored(before.rlp, path) {
 		t.gone[string(path)] = before.rlp
 	}
 }
@@ -238,14 +259,14 @@ func (t *trie) insert(n node, key []byte, at int, value []byte) (_ node, changed
 }
 
 func (t *trie) newLeaf(key, value []byte) node {
-	return t.fresh(&leaf{key: bytes.Clone(key), value: value})
+	return t.fresh(t.in.arena.leaf(key, value, nil, common.Hash{}))
 }
 
 // splitLeaf puts a branch, and an extension if they share nibbles, above a leaf and a new one.
 func (t *trie) splitLeaf(n *leaf, key []byte, at int, value []byte) node {
 	shared := sharedPrefix(n.key, key[at:])
 	t.detach(n, key[:at])
-	b := new(branch)
+	b := t.in.arena.branch(nil)
 	b.set(n.key[shared], t.newLeaf(n.key[shared+1:], n.value), true)
 	b.set(key[at+shared], t.newLeaf(key[at+shared+1:], value), true)
 	return t.extend(key[at:at+shared], t.fresh(b))
@@ -255,7 +276,7 @@ func (t *trie) splitLeaf(n *leaf, key []byte, at int, value []byte) node {
 func (t *trie) splitExtension(n *extension, key []byte, at int, value []byte) node {
 	shared := sharedPrefix(n.key, key[at:])
 	t.detach(n, key[:at])
-	b := new(branch)
+	b := t.in.arena.branch(nil)
 	b.set(n.key[shared], t.extend(n.key[shared+1:], n.child), true)
 	b.set(key[at+shared], t.newLeaf(key[at+shared+1:], value), true)
 	return t.extend(key[at:at+shared], t.fresh(b))

@@ -52,9 +52,12 @@ type Tries struct {
 	evicted       *encodings // of branches and extensions; nil if none are kept
 	evictedLeaves *encodings // nil if none are kept
 
-	keccak crypto.KeccakState
-	hashed common.Hash          // scratch of hashOf: one on the stack would escape
-	path   [evm.KeyNibbles]byte // scratch of commit
+	arena *arena // of nodes; nil: each has memory of its own
+
+	keccak  crypto.KeccakState
+	hashed  common.Hash          // scratch of hashOf: one on the stack would escape
+	path    [evm.KeyNibbles]byte // scratch of commit
+	attempt []byte               // scratch of knownLeaf
 }
 
 // New returns tries that keep about as many bytes of nodes in memory: a third of them decoded,
