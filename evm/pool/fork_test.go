@@ -35,7 +35,7 @@ func TestFork(t *testing.T) {
 	b.add(b.sign(2, call(100_000, 1000)))
 	proofs := make([]kzg4844.Proof, kzg4844.CellProofsPerBlob)
 	sidecar := types.NewBlobTxSidecar(types.BlobSidecarVersion1, make([]kzg4844.Blob, 1), make([]kzg4844.Commitment, 1), proofs)
-	if err := b.pool.admit(t.Context(), b.sign(3, b.blobs(sidecar)), b.address(3)); err != nil { // as if its proofs were verified
+	if err := b.pool.admit(t.Context(), &entry{tx: b.sign(3, b.blobs(sidecar)), from: b.address(3)}); err != nil { // as if its proofs were verified
 		t.Fatal(err)
 	}
 	b.waits("0:0 1:0 2:0 3:0")

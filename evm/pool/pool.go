@@ -5,7 +5,7 @@
 // most expensive check, come last. The pool holds at most one transaction for each nonce of
 // a sender; a replacement must pay a tenth more (for blobs, twice as much). The pool is
 // bounded in transactions per sender and in total transactions and bytes; when it is full,
-// the cheapest transactions are evicted.
+// the cheapest transactions are evicted. A sender with a delegation has one transaction at most.
 //
 // The transactions of a sender are executable if their nonces follow the account's nonce
 // without a gap; those behind a gap are queued. At each new head, [Pool.Reset] removes
@@ -70,15 +70,17 @@ type Pool struct {
 	senders       map[common.Address]*sender // guarded by mutex
 	byHash        map[common.Hash]*entry     // guarded by mutex
 	bytes         int                        // guarded by mutex
+	authorized    map[common.Address]int     // guarded by mutex; pending authorizations by account
 	version       uint64                     // guarded by mutex; incremented by each change
 	subscriptions map[*Subscription]struct{} // guarded by mutex
 }
 
 // entry is a transaction in the pool.
 type entry struct {
-	tx    *types.Transaction // with its blobs
-	from  common.Address
-	since time.Time
+	tx          *types.Transaction // with its blobs
+	from        common.Address
+	authorities []common.Address // accounts whose authorizations it has (EIP-7702)
+	since       time.Time
 }
 
 // firstHeadTime is how long Add and Nonce wait for the first Reset, which follows the start of
@@ -89,7 +91,7 @@ const firstHeadTime = 5 * time.Second
 func New(config *params.ChainConfig, limits Limits) *Pool {
 	return &Pool{
 		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1), begun: make(chan struct{}),
-		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*entry),
+		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*entry), authorized: make(map[common.Address]int),
 		subscriptions: make(map[*Subscription]struct{}),
 	}
 }
@@ -97,11 +99,11 @@ func New(config *params.ChainConfig, limits Limits) *Pool {
 // Add adds a transaction, or returns why it is rejected. A blob transaction must come with
 // its blobs.
 func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
-	tx, from, err := p.checked(ctx, tx)
+	added, err := p.checked(ctx, tx)
 	if err != nil {
 		return err
 	}
-	return p.admit(ctx, tx, from)
+	return p.admit(ctx, added)
 }
 
 // AddForwarded is Add for a transaction that is forwarded to another node. It calls forward to
@@ -112,7 +114,7 @@ func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 // A transaction that is in the pool already is forwarded again, since the node may have lost it,
 // and forward decides what is returned.
 func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward func() error) error {
-	tx, from, err := p.checked(ctx, tx)
+	added, err := p.checked(ctx, tx)
 	if errors.Is(err, txpool.ErrAlreadyKnown) {
 		return forward()
 	}
@@ -122,7 +124,7 @@ func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward 
 	if err := forward(); err != nil {
 		return err
 	}
-	_ = p.admit(ctx, tx, from)
+	_ = p.admit(ctx, added)
 	return nil
 }
 
@@ -140,44 +142,63 @@ func (p *Pool) awaitHead(ctx context.Context) error {
 	}
 }
 
-// checked checks a transaction, cheapest checks first. It returns the transaction in the
-// form to keep, and its sender. The mutex is not held while blob proofs are verified, so the
-// sender's state may have changed when checked returns.
-func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (_ *types.Transaction, from common.Address, err error) {
+// checked checks a transaction, cheapest checks first. It returns the entry to add, with the
+// transaction in the form to keep. The mutex is not held while signatures of authorizations and
+// blob proofs are verified, so the sender's state may have changed when checked returns.
+func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (*entry, error) {
 	if err := p.awaitHead(ctx); err != nil {
-		return nil, from, err
+		return nil, err
 	}
 	p.mutex.Lock()
 	head, known := p.head, p.byHash[tx.Hash()] != nil
 	p.mutex.Unlock()
 	if known {
-		return nil, from, txpool.ErrAlreadyKnown
+		return nil, txpool.ErrAlreadyKnown
 	}
-	if from, err = p.check(tx, head.Header); err != nil {
-		return nil, from, err
+	from, err := p.check(tx, head.Header)
+	if err != nil {
+		return nil, err
 	}
-	if err = readAhead(ctx, head.State, from); err != nil {
-		return nil, from, err
+	if err := readAhead(ctx, head.State, from); err != nil {
+		return nil, err
 	}
+	if err := p.affordable(ctx, tx, from); err != nil {
+		return nil, err
+	}
+	w := &entry{tx: tx, from: from, authorities: tx.SetCodeAuthorities()}
 	p.mutex.Lock()
-	_, _, err = p.admissible(ctx, tx, from)
+	_, _, err = p.admissible(ctx, w)
 	p.mutex.Unlock()
 	if err != nil {
-		return nil, from, err
+		return nil, err
 	}
-	tx, err = p.prove(ctx, tx)
-	return tx, from, err
+	if w.tx, err = p.prove(ctx, tx); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
-// admit adds a transaction that was checked.
-func (p *Pool) admit(ctx context.Context, tx *types.Transaction, from common.Address) error {
+// affordable returns whether the sender can pay for a transaction. Only then are signatures of
+// authorizations verified.
+func (p *Pool) affordable(ctx context.Context, tx *types.Transaction, from common.Address) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	of, replaced, err := p.admissible(ctx, tx, from)
+	of, err := p.sender(ctx, from)
 	if err != nil {
 		return err
 	}
-	added := &entry{tx: tx, from: from, since: p.now()}
+	return of.affords(tx)
+}
+
+// admit adds a transaction that was checked.
+func (p *Pool) admit(ctx context.Context, added *entry) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	of, replaced, err := p.admissible(ctx, added)
+	if err != nil {
+		return err
+	}
+	added.since = p.now()
 	gone, err := p.evictionsFor(added, replaced)
 	if err != nil {
 		return err
@@ -186,20 +207,29 @@ func (p *Pool) admit(ctx context.Context, tx *types.Transaction, from common.Add
 		p.forget(w)
 	}
 	p.put(of, added)
-	p.notify(tx)
+	p.notify(added.tx)
 	return nil
 }
 
-// admissible returns whether a transaction fits the sender's other transactions, and which
-// one it replaces. The mutex is held.
-func (p *Pool) admissible(ctx context.Context, tx *types.Transaction, from common.Address) (of *sender, replaced *entry, err error) {
-	if p.byHash[tx.Hash()] != nil {
+// admissible returns whether a transaction fits the sender's other transactions and those of
+// its authorities, and which one it replaces. The mutex is held.
+func (p *Pool) admissible(ctx context.Context, w *entry) (of *sender, replaced *entry, err error) {
+	if p.byHash[w.tx.Hash()] != nil {
 		return nil, nil, txpool.ErrAlreadyKnown
 	}
-	if of, err = p.sender(ctx, from); err != nil {
+	if of, err = p.sender(ctx, w.from); err != nil {
 		return nil, nil, err
 	}
-	replaced, err = of.admit(tx, p.limits.PerSender)
+	if err = of.affords(w.tx); err != nil {
+		return nil, nil, err
+	}
+	if err = p.checkDelegation(of, w.from, w.tx); err != nil {
+		return nil, nil, err
+	}
+	if err = p.checkAuthorities(w.authorities); err != nil {
+		return nil, nil, err
+	}
+	replaced, err = of.place(w.tx, p.limits.PerSender)
 	return of, replaced, err
 }
 
@@ -218,6 +248,7 @@ func (p *Pool) put(of *sender, added *entry) {
 	p.senders[added.from] = of
 	p.byHash[added.tx.Hash()] = added
 	p.bytes += int(added.tx.Size())
+	p.authorize(added)
 	p.version++
 }
 
@@ -230,6 +261,7 @@ func (p *Pool) forget(gone *entry) {
 	}
 	delete(p.byHash, gone.tx.Hash())
 	p.bytes -= int(gone.tx.Size())
+	p.unauthorize(gone)
 	p.version++
 }
 

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type sender struct {
 	nonce   uint64
 	balance *big.Int
+	hasCode bool // only a delegation (EIP-7702) gives code to an account that can send
 	byNonce map[uint64]*entry
 }
 
@@ -32,9 +34,10 @@ func (s *sender) read(ctx context.Context, state evm.State, address common.Addre
 	if err != nil {
 		return fmt.Errorf("read the sender's account: %w", err)
 	}
-	s.nonce, s.balance = 0, new(big.Int)
+	s.nonce, s.balance, s.hasCode = 0, new(big.Int), false
 	if account != nil {
 		s.nonce, s.balance = account.Nonce, account.Balance.ToBig()
+		s.hasCode = !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:])
 	}
 	return nil
 }
@@ -56,32 +59,38 @@ func readAhead(ctx context.Context, state evm.State, addresses ...common.Address
 	return group.Wait()
 }
 
-// admit returns whether a transaction fits the sender's others, and which one it replaces.
-func (s *sender) admit(tx *types.Transaction, most int) (replaced *entry, err error) {
+// affords returns whether a transaction can follow those that were included, and whether the sender can pay
+// for it besides the pending ones.
+func (s *sender) affords(tx *types.Transaction) error {
 	if tx.Nonce() < s.nonce {
-		return nil, fmt.Errorf("%w: next nonce %d, tx nonce %d", core.ErrNonceTooLow, s.nonce, tx.Nonce())
+		return fmt.Errorf("%w: next nonce %d, tx nonce %d", core.ErrNonceTooLow, s.nonce, tx.Nonce())
 	}
 	cost := tx.Cost()
 	if s.balance.Cmp(cost) < 0 {
-		return nil, fmt.Errorf("%w: balance %d, tx cost %d, overshot %d", core.ErrInsufficientFunds, s.balance, cost, new(big.Int).Sub(cost, s.balance))
+		return fmt.Errorf("%w: balance %d, tx cost %d, overshot %d", core.ErrInsufficientFunds, s.balance, cost, new(big.Int).Sub(cost, s.balance))
 	}
+	all := new(big.Int).Set(cost)
+	for nonce, other := range s.byNonce {
+		if nonce != tx.Nonce() {
+			all.Add(all, other.tx.Cost())
+		}
+	}
+	if s.balance.Cmp(all) < 0 {
+		return fmt.Errorf("%w: balance %d, queued cost %d, tx cost %d, overshot %d", core.ErrInsufficientFunds,
+			s.balance, new(big.Int).Sub(all, cost), cost, new(big.Int).Sub(all, s.balance))
+	}
+	return nil
+}
+
+// place returns which transaction one replaces, or an error if it cannot replace that one, or if there are
+// too many.
+func (s *sender) place(tx *types.Transaction, most int) (replaced *entry, err error) {
 	replaced = s.byNonce[tx.Nonce()]
 	if replaced != nil && !outbids(tx, replaced.tx) {
 		return nil, txpool.ErrReplaceUnderpriced
 	}
 	if replaced == nil && len(s.byNonce) >= most {
 		return nil, fmt.Errorf("%w: pooled %d txs", txpool.ErrAccountLimitExceeded, len(s.byNonce))
-	}
-	// The balance must cover all pending transactions together.
-	all := new(big.Int).Set(cost)
-	for _, other := range s.byNonce {
-		if other != replaced {
-			all.Add(all, other.tx.Cost())
-		}
-	}
-	if s.balance.Cmp(all) < 0 {
-		return nil, fmt.Errorf("%w: balance %d, queued cost %d, tx cost %d, overshot %d", core.ErrInsufficientFunds,
-			s.balance, new(big.Int).Sub(all, cost), cost, new(big.Int).Sub(all, s.balance))
 	}
 	return replaced, nil
 }
