@@ -10,7 +10,7 @@ import (
 )
 
 // collectBackups collects how the backups of the stores went that are in the data directory.
-func (c *serviceCollector) collectBackups(gauge func(*prometheus.Desc, float64, ...string)) {
+func (c *serviceCollector) collectBackups(gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
 	if c.service.config.Data == "" {
 		return
 	}
@@ -23,6 +23,7 @@ func (c *serviceCollector) collectBackups(gauge func(*prometheus.Desc, float64, 
 			if !store.Dir(c.service.config.Data).HasStore(name) {
 				continue
 			}
+			counter(c.gauges.backups, uint64(outcome.Good), r.Target, name)
 			gauge(c.gauges.backupFailures, float64(outcome.Failures), r.Target, name)
 			if !outcome.Made.IsZero() {
 				gauge(c.gauges.backedUp, float64(outcome.Made.Unix()), r.Target, name)

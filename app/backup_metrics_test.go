@@ -36,6 +36,9 @@ func TestBackupMetrics(t *testing.T) {
 	if got := record(true, false); !strings.Contains(got, "ashlar_backup_failures"+labels+"0\n") || !strings.Contains(got, "ashlar_backup_timestamp_seconds"+labels+"1.") {
 		t.Errorf("after a good one: %s", ofBackups(got))
 	}
+	if got := record(true, false); !strings.Contains(got, "ashlar_backups_total"+labels+"2\n") {
+		t.Errorf("after two good ones: %s", ofBackups(got))
+	}
 }
 
 func ofBackups(metrics string) (lines string) {

@@ -125,7 +125,7 @@ type gauges struct {
 	free, cacheReads, storeReads, roundTrips, backlog, expiry *prometheus.Desc
 	unsaved, unreadable, letters                              *prometheus.Desc
 	first, firstState, removing, removedRows                  *prometheus.Desc
-	backedUp, backupFailures                                  *prometheus.Desc
+	backedUp, backups, backupFailures                         *prometheus.Desc
 	workers, workersStarted, workersEnded, workersMemory      *prometheus.Desc
 }
 
@@ -173,6 +173,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		unreadable: desc("accounts_unreadable", "Keys, accounts and invitations that are disabled because their rows cannot be read."),
 
 		backedUp:       desc("backup_timestamp_seconds", "When the last good backup of the store was complete; none if there was none.", "target", "store"),
+		backups:        desc("backups_total", "Good backups of the store.", "target", "store"),
 		backupFailures: desc("backup_failures", "Backups of the store that have failed since the last good one.", "target", "store"),
 
 		workers:        desc("workers", "Processes for scripts of clients.", "state"),
@@ -236,7 +237,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
 	c.collectWorkers(gauge, counter)
-	c.collectBackups(gauge)
+	c.collectBackups(gauge, counter)
 	current := c.service.current.Load()
 	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
 		gauge(g.expiry, float64(expires.Unix()), name)

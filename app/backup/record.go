@@ -23,7 +23,8 @@ type Record struct {
 // Outcome says how the backups of one store went.
 type Outcome struct {
 	Made     time.Time `json:"made"`     // when the last good one was complete; zero if there was none
-	Failures int       `json:"failures"` // since then
+	Good     int       `json:"good"`     // how many were good
+	Failures int       `json:"failures"` // since the last good one
 }
 
 const recordPrefix = "backup-"
@@ -44,7 +45,7 @@ func RecordOutcome(data string, t Target, stores []string, made, failed bool) er
 	for _, name := range stores {
 		o := r.Stores[name]
 		if made {
-			o = Outcome{Made: time.Now().UTC().Truncate(time.Second)}
+			o = Outcome{Made: time.Now().UTC().Truncate(time.Second), Good: o.Good + 1}
 		}
 		if failed {
 			o.Failures++

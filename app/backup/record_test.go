@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A record counts the failures of each store since its last good backup, and each target has its own.
+// A record counts the good backups of each store, and the failures since the last of them. Each target has its own.
 func TestRecord(t *testing.T) {
 	data, to := t.TempDir(), t.TempDir()
 	t.Chdir(filepath.Dir(to))
@@ -19,12 +19,12 @@ func TestRecord(t *testing.T) {
 		made, failed bool
 		stores, want string
 	}{
-		{folder(to), false, true, "accounts networks/a", "accounts -1, networks/a -1"},
-		{folder(filepath.Base(to)), false, true, "networks/a", "accounts -1, networks/a -2"}, // the same folder
-		{folder(to), true, false, "accounts networks/a", "accounts +0, networks/a +0"},
-		{folder(to), true, true, "networks/a", "accounts +0, networks/a +1"}, // older ones were not removed
-		{folder(to), true, false, "networks/a", "accounts +0, networks/a +0"},
-		{folder("other"), false, true, "networks/a", "accounts +0, networks/a +0"},
+		{folder(to), false, true, "accounts networks/a", "accounts 0-1, networks/a 0-1"},
+		{folder(filepath.Base(to)), false, true, "networks/a", "accounts 0-1, networks/a 0-2"}, // the same folder
+		{folder(to), true, false, "accounts networks/a", "accounts 1-0, networks/a 1-0"},
+		{folder(to), true, true, "networks/a", "accounts 1-0, networks/a 2-1"}, // older ones were not removed
+		{folder(to), true, false, "networks/a", "accounts 1-0, networks/a 3-0"},
+		{folder("other"), false, true, "networks/a", "accounts 1-0, networks/a 3-0"},
 	} {
 		if err := RecordOutcome(data, step.target, strings.Fields(step.stores), step.made, step.failed); err != nil {
 			t.Fatal(err)
@@ -33,14 +33,13 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%+v: the record is %q", step, got)
 		}
 	}
-	want := map[string]string{to: "accounts +0, networks/a +0", filepath.Join(filepath.Dir(to), "other"): "networks/a -1"}
+	want := map[string]string{to: "accounts 1-0, networks/a 3-0", filepath.Join(filepath.Dir(to), "other"): "networks/a 0-1"}
 	if got := recorded(t, data); !maps.Equal(got, want) {
 		t.Errorf("the records are %v, expected %v", got, want)
 	}
 }
 
-// recorded returns a text of each record by its target: the stores with their failures, and + if there is a good
-// backup.
+// recorded returns a text of each record by its target: the stores with their good backups and failures.
 func recorded(t *testing.T, data string) map[string]string {
 	t.Helper()
 	records, err := Records(data)
@@ -51,11 +50,11 @@ func recorded(t *testing.T, data string) map[string]string {
 	for _, r := range records {
 		var stores []string
 		for _, name := range slices.Sorted(maps.Keys(r.Stores)) {
-			sign := "+"
-			if r.Stores[name].Made.IsZero() {
-				sign = "-"
+			o := r.Stores[name]
+			if o.Made.IsZero() != (o.Good == 0) {
+				t.Errorf("%s: %d good backups, the last at %v", name, o.Good, o.Made)
 			}
-			stores = append(stores, fmt.Sprint(name, " ", sign, r.Stores[name].Failures))
+			stores = append(stores, fmt.Sprintf("%s %d-%d", name, o.Good, o.Failures))
 		}
 		all[r.Target] = strings.Join(stores, ", ")
 	}
