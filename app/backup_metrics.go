@@ -15,7 +15,7 @@ func (c *serviceCollector) collectBackups(gauge func(*prometheus.Desc, float64, 
 		return
 	}
 	records, err := backup.Records(c.service.config.Data)
-	if err != nil {
+	if c.changed("backups", err) {
 		slog.Error("some metrics of backups are left out", "error", err)
 	}
 	for _, r := range records {

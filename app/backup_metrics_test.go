@@ -2,6 +2,9 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +41,28 @@ func TestBackupMetrics(t *testing.T) {
 	}
 	if got := record(true, false); !strings.Contains(got, "ashlar_backups_total"+labels+"2\n") {
 		t.Errorf("after two good ones: %s", ofBackups(got))
+	}
+}
+
+// A record that cannot be read is logged once until that changes, not at each scrape.
+func TestUnreadableRecordIsLoggedOnce(t *testing.T) {
+	s, _ := served(t, nil)
+	var out logBuffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	record := filepath.Join(s.config.Data, "backup-0123456789abcdef.json")
+	for _, step := range []struct {
+		text string
+		want int // lines since the start
+	}{{"{", 1}, {"{", 1}, {"[]", 2}, {"[]", 2}, {`{"target":"a"}`, 2}, {"[]", 3}} {
+		if err := os.WriteFile(record, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+		if got := strings.Count(out.String(), filepath.Base(record)); got != step.want {
+			t.Fatalf("%d lines in the log after a record %s, expected %d:\n%s", got, step.text, step.want, out.String())
+		}
 	}
 }
 

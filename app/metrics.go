@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -109,6 +110,23 @@ func codeLabel(code int) string {
 type serviceCollector struct {
 	service *Service
 	gauges  gauges
+
+	mu     sync.Mutex
+	errors map[string]string // guarded by mu; of the last scrape, by subject
+}
+
+// changed reports whether a subject has an error, and another one than at the last scrape: each is logged
+// once.
+func (c *serviceCollector) changed(subject string, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		delete(c.errors, subject)
+		return false
+	}
+	last := c.errors[subject]
+	c.errors[subject] = err.Error()
+	return last != err.Error()
 }
 
 type gauges struct {
@@ -133,7 +151,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("ashlar_"+name, help, labels, nil)
 	}
-	return &serviceCollector{s, gauges{
+	return &serviceCollector{service: s, errors: make(map[string]string), gauges: gauges{
 		sockets:     desc("websockets", "WebSocket connections that are open."),
 		connections: desc("connections", "Connections of the public listener that are open."),
 		dropped:     desc("connections_dropped_total", "Connections that were closed because there were too many."),
@@ -246,8 +264,10 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	for n := range c.service.asked() {
 		served[n.Name] = true
 		status, err := n.Status(context.Background())
-		if err != nil {
+		if c.changed("network "+n.Name, err) {
 			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)
+		}
+		if err != nil {
 			gauge(g.ready, 0, n.Name)
 			continue
 		}
