@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/app/backup"
 	"ashlar/app/store"
@@ -21,7 +22,7 @@ func TestBackupMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	demo := store.NetworkStore("demo")
-	record := func(made, failed bool) (metrics string) {
+	record := func(made *backup.Made, failed bool) (metrics string) {
 		t.Helper()
 		if err := backup.RecordOutcome(s.config.Data, target, []string{demo, store.NetworkStore("gone")}, made, failed); err != nil {
 			t.Fatal(err)
@@ -33,14 +34,19 @@ func TestBackupMetrics(t *testing.T) {
 		return metrics
 	}
 	labels := fmt.Sprintf("{store=%q,target=%q} ", demo, folder)
-	if got := record(false, true); !strings.Contains(got, "ashlar_backup_failures"+labels+"1\n") || strings.Contains(got, "ashlar_backup_timestamp_seconds{") {
+	if got := record(nil, true); !strings.Contains(got, "ashlar_backup_failures"+labels+"1\n") || strings.Contains(got, "ashlar_backup_timestamp_seconds{") {
 		t.Errorf("after a failure: %s", ofBackups(got))
 	}
-	if got := record(true, false); !strings.Contains(got, "ashlar_backup_failures"+labels+"0\n") || !strings.Contains(got, "ashlar_backup_timestamp_seconds"+labels+"1.") {
+	made := &backup.Made{Stores: map[string]int64{demo: 4096}, Took: 1500 * time.Millisecond}
+	if got := record(made, false); !strings.Contains(got, "ashlar_backup_failures"+labels+"0\n") || !strings.Contains(got, "ashlar_backup_timestamp_seconds"+labels+"1.") {
 		t.Errorf("after a good one: %s", ofBackups(got))
 	}
-	if got := record(true, false); !strings.Contains(got, "ashlar_backups_total"+labels+"2\n") {
+	got := record(made, false)
+	if !strings.Contains(got, "ashlar_backups_total"+labels+"2\n") {
 		t.Errorf("after two good ones: %s", ofBackups(got))
+	}
+	if !strings.Contains(got, "ashlar_backup_size_bytes"+labels+"4096\n") || !strings.Contains(got, "ashlar_backup_duration_seconds"+labels+"1.5\n") {
+		t.Errorf("expected 4096 bytes in 1.5 seconds: %s", ofBackups(got))
 	}
 }
 

@@ -143,7 +143,7 @@ type gauges struct {
 	free, cacheReads, storeReads, roundTrips, backlog, expiry *prometheus.Desc
 	unsaved, unreadable, letters                              *prometheus.Desc
 	first, firstState, removing, removedRows                  *prometheus.Desc
-	backedUp, backups, backupFailures                         *prometheus.Desc
+	backedUp, backups, backupFailures, backupSize, backupTime *prometheus.Desc
 	workers, workersStarted, workersEnded, workersMemory      *prometheus.Desc
 }
 
@@ -193,6 +193,8 @@ func newServiceCollector(s *Service) *serviceCollector {
 		backedUp:       desc("backup_timestamp_seconds", "When the last good backup of the store was complete; none if there was none.", "target", "store"),
 		backups:        desc("backups_total", "Good backups of the store.", "target", "store"),
 		backupFailures: desc("backup_failures", "Backups of the store that have failed since the last good one.", "target", "store"),
+		backupSize:     desc("backup_size_bytes", "Size of the store in its last good backup.", "target", "store"),
+		backupTime:     desc("backup_duration_seconds", "How long the last good backup of the store took, with all stores that it has.", "target", "store"),
 
 		workers:        desc("workers", "Processes for scripts of clients.", "state"),
 		workersStarted: desc("workers_started_total", "Processes for scripts of clients that were started."),
@@ -356,21 +358,6 @@ func (c *serviceCollector) collectSource(network string, status family.Status, g
 		counter(g.upstreamFaults, u.Failures, network, u.Name, "failed")
 		counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")
 		counter(g.upstreamFaults, u.TooDeep, network, u.Name, "too_deep")
-	}
-}
-
-// collectLightClient collects what a light client sees.
-func (c *serviceCollector) collectLightClient(network string, light *family.LightClientStatus, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
-	g := &c.gauges
-	gauge(g.lightSlot, float64(light.Slot), network, "present")
-	gauge(g.lightSlot, float64(light.Head), network, "head")
-	gauge(g.lightSlot, float64(light.Finalized), network, "finalized")
-	gauge(g.lightPeriods, float64(light.PeriodsBehind), network)
-	gauge(g.lightFinalized, float64(light.FinalizedTime), network)
-	for _, n := range light.Nodes {
-		gauge(g.beaconUsed, truth(n.Used), network, n.Name)
-		counter(g.beaconFaults, n.Failures, network, n.Name, "failed")
-		counter(g.beaconFaults, n.Invalid, network, n.Name, "invalid")
 	}
 }
 

@@ -82,7 +82,7 @@ networks:
 	defer stop()
 	target, err := backup.OpenTarget(t.TempDir())
 	if err == nil {
-		err = backup.RecordOutcome(data, target, []string{store.AccountsName}, true, false)
+		err = backup.RecordOutcome(data, target, []string{store.AccountsName}, new(backup.Made), false)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -31,14 +31,17 @@ type Options struct {
 
 // Made describes a backup that was made.
 type Made struct {
-	Name   string // of the backup
-	Bytes  int64  // of all its files
-	Stored int64  // of the contents that the target did not have
+	Name   string           // of the backup
+	Bytes  int64            // of all its files
+	Stored int64            // of the contents that the target did not have
+	Stores map[string]int64 // bytes by Store.Name
+	Took   time.Duration
 }
 
 // Make copies directories to a target. A backup that fails halfway leaves contents that
 // the next one uses, and no manifest.
 func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progress) (Made, error) {
+	began := time.Now()
 	last, err := Load(ctx, t, "")
 	if err != nil && !errors.Is(err, ErrNoBackup) {
 		return Made{}, err
@@ -69,7 +72,14 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 	if err != nil {
 		return Made{}, err
 	}
-	return Made{Name: name, Bytes: made.Bytes(), Stored: p.moved.Load()}, m.checkStored(ctx, name, &made)
+	if err := m.checkStored(ctx, name, &made); err != nil {
+		return Made{}, err
+	}
+	sizes := make(map[string]int64)
+	for _, s := range made.Stores {
+		sizes[s.Name] = s.bytes()
+	}
+	return Made{Name: name, Bytes: made.Bytes(), Stored: p.moved.Load(), Stores: sizes, Took: time.Since(began)}, nil
 }
 
 // after returns the time of a backup, which orders backups by its name. It is later than that of

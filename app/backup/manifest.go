@@ -57,9 +57,14 @@ type File struct {
 // Bytes returns the size of all files.
 func (m *Manifest) Bytes() (sum int64) {
 	for _, s := range m.Stores {
-		for _, f := range s.Files {
-			sum += f.Bytes
-		}
+		sum += s.bytes()
+	}
+	return sum
+}
+
+func (s *Store) bytes() (sum int64) {
+	for _, f := range s.Files {
+		sum += f.Bytes
 	}
 	return sum
 }

@@ -23,15 +23,18 @@ type Record struct {
 // Outcome says how the backups of one store went.
 type Outcome struct {
 	Made     time.Time `json:"made"`     // when the last good one was complete; zero if there was none
+	Bytes    int64     `json:"bytes"`    // of the store in it
+	Seconds  float64   `json:"seconds"`  // it took, with all stores that it has
 	Good     int       `json:"good"`     // how many were good
 	Failures int       `json:"failures"` // since the last good one
 }
 
 const recordPrefix = "backup-"
 
-// RecordOutcome adds a backup of the named stores to the record of its target. made is whether the target
-// has it, and failed whether anything went wrong, such as the removal of older ones. data is the data directory.
-func RecordOutcome(data string, t Target, stores []string, made, failed bool) error {
+// RecordOutcome adds a backup of the named stores to the record of its target. made is nil if the target
+// does not have it, and failed is whether anything went wrong, such as the removal of older ones. data is the
+// data directory.
+func RecordOutcome(data string, t Target, stores []string, made *Made, failed bool) error {
 	target, err := recordedName(t)
 	if err != nil {
 		return err
@@ -44,8 +47,11 @@ func RecordOutcome(data string, t Target, stores []string, made, failed bool) er
 	}
 	for _, name := range stores {
 		o := r.Stores[name]
-		if made {
-			o = Outcome{Made: time.Now().UTC().Truncate(time.Second), Good: o.Good + 1}
+		if made != nil {
+			o = Outcome{
+				Made: time.Now().UTC().Truncate(time.Second), Good: o.Good + 1,
+				Bytes: made.Stores[name], Seconds: made.Took.Seconds(),
+			}
 		}
 		if failed {
 			o.Failures++

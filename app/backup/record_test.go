@@ -26,7 +26,11 @@ func TestRecord(t *testing.T) {
 		{folder(to), true, false, "networks/a", "accounts 1-0, networks/a 3-0"},
 		{folder("other"), false, true, "networks/a", "accounts 1-0, networks/a 3-0"},
 	} {
-		if err := RecordOutcome(data, step.target, strings.Fields(step.stores), step.made, step.failed); err != nil {
+		var made *Made
+		if step.made {
+			made = new(Made)
+		}
+		if err := RecordOutcome(data, step.target, strings.Fields(step.stores), made, step.failed); err != nil {
 			t.Fatal(err)
 		}
 		if got := recorded(t, data)[to]; got != step.want {
@@ -65,7 +69,7 @@ func recorded(t *testing.T, data string) map[string]string {
 func TestDamagedRecord(t *testing.T) {
 	data := t.TempDir()
 	for _, target := range []Target{folder("/a"), folder("/b")} {
-		if err := RecordOutcome(data, target, []string{"accounts"}, true, false); err != nil {
+		if err := RecordOutcome(data, target, []string{"accounts"}, new(Made), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +84,7 @@ func TestDamagedRecord(t *testing.T) {
 		t.Errorf("records %v, %v, expected one, and an error with the file of the other", all, err)
 	}
 	for _, target := range []Target{folder("/a"), folder("/b")} {
-		if err := RecordOutcome(data, target, []string{"accounts"}, true, false); err != nil {
+		if err := RecordOutcome(data, target, []string{"accounts"}, new(Made), false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -62,11 +62,11 @@ func (b Backup) Run(ctx context.Context, bar *os.File) error {
 	return err
 }
 
-// make makes one backup of the wanted stores, and removes older ones. made is whether the target has it.
-func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, wanted []string, bar *os.File) (made bool, err error) {
+// make makes one backup of the wanted stores, and removes older ones. made is nil if the target does not have it.
+func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, wanted []string, bar *os.File) (made *backup.Made, err error) {
 	ctx, copied, err := checkpoints(ctx, data, control.Copying{For: control.ForBackup, Stores: wanted})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, copied.release()) }()
 	moved := new(backup.Progress)
@@ -77,17 +77,17 @@ func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, 
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
-		return false, err
+		return nil, err
 	}
 	slog.Info("backed up", "backup", done.Name, "stores", len(copied.sources), "size", readableBytes(done.Bytes), "stored", readableBytes(done.Stored), "took", shown.took())
 	if b.Keep == 0 {
-		return true, nil
+		return &done, nil
 	}
 	removed, err := backup.Prune(ctx, target, b.Keep)
 	if removed > 0 {
 		slog.Info("old backups removed", "removed", removed)
 	}
-	return true, err
+	return &done, err
 }
 
 // Repeat makes backups until ctx is done, with the given time between two. One that fails

@@ -240,6 +240,8 @@ func TestBackupIsRecorded(t *testing.T) {
 		}
 		if got := records[0].Stores[name]; got.Failures != step.failures || got.Made.IsZero() == step.made {
 			t.Errorf("the record of %s is %+v, expected %d failures", name, got, step.failures)
+		} else if step.made && (got.Good != 1 || got.Bytes == 0 || got.Seconds <= 0) {
+			t.Errorf("the record of %s is %+v, expected one good backup with size and duration", name, got)
 		}
 	}
 }
