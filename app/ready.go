@@ -93,7 +93,7 @@ func (s *Service) accountsRefused() error {
 func notReady(status *family.Status, oldest time.Duration, now time.Time) error {
 	age := now.Sub(time.Unix(int64(status.HeadTime), 0)).Round(time.Second)
 	if oldest > 0 && age > oldest {
-		err := fmt.Errorf("it is behind: its newest block %d is %v old, expected at most %v", status.Head, age, oldest)
+		err := fmt.Errorf("it is behind: its newest block %d is %s old, expected at most %v", status.Head, Lasting(age), oldest)
 		if fork := status.UnknownFork; fork != nil && now.Unix() >= fork.Time {
 			err = fmt.Errorf("%w: %s", err, fork.Warning(now))
 		}
@@ -121,7 +121,7 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 		if status.Head == 0 && status.HeadTime == 0 {
 			return fmt.Errorf("it has no block above 0, and %s", whyUnreached(status))
 		}
-		return fmt.Errorf("its newest block %d is %v old, and %s", status.Head, age, whyUnreached(status))
+		return fmt.Errorf("its newest block %d is %s old, and %s", status.Head, Lasting(age), whyUnreached(status))
 	}
 	return nil
 }

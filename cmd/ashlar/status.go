@@ -104,7 +104,7 @@ func printStatus(status app.Status, last *earlier) error {
 		age := "-"
 		if n.HeadTime != 0 {
 			of = time.Unix(int64(n.HeadTime), 0)
-			age = time.Since(of).Round(time.Second).String()
+			age = app.Lasting(time.Since(of))
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%.1f MiB\n", n.Name, n.Family, id, n.Head, moment(of), age, upstreams(n), float64(n.DiskBytes)/(1<<20))
 	}
@@ -188,7 +188,7 @@ func printProblems(status app.Status) {
 			fmt.Fprintf(stdout(), "%s does not follow its source: %s\n", n.Name, n.Source.Problem)
 		}
 		if c := n.CatchUp; c != nil {
-			fmt.Fprintf(stdout(), "%s is %d blocks behind; %.0f blocks/s, %v remaining\n", n.Name, n.Behind(), c.Rate, time.Duration(c.Remaining)*time.Second)
+			fmt.Fprintf(stdout(), "%s is %d blocks behind; %.0f blocks/s, %s remaining\n", n.Name, n.Behind(), c.Rate, app.Lasting(time.Duration(c.Remaining)*time.Second))
 		}
 		if light := n.LightClient; light != nil {
 			printLightClient(n.Name, light)

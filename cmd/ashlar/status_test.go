@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,6 +34,9 @@ func TestStatusOfTheRest(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("the status does not have %q:\n%s", want, out)
 		}
+	}
+	if !regexp.MustCompile(`(?m)^l2 .*\d:\d\d +\d+d(\d+h)? `).MatchString(out) {
+		t.Errorf("the age of the block of 2023 is not in days:\n%s", out)
 	}
 	code, out = runCommand(t, append(d.status(), "--json")...)
 	var status app.Status
