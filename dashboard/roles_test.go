@@ -60,11 +60,13 @@ func decisions() map[string]admitted {
 	all := map[string]admitted{
 		"GET /teams/{team}":                                    forViewers,
 		"GET /teams/{team}/members":                            forWatchers,
+		"GET /teams/{team}/leave":                              forViewers,
 		"POST /teams/{team}/leave":                             forViewers,
 		"POST /teams/{team}/members/{member}":                  forManagers,
 		"GET /teams/{team}/members/{member}/remove":            forManagers,
 		"POST /teams/{team}/members/{member}/remove":           forManagers,
 		"POST /teams/{team}/invitations":                       forManagers,
+		"GET /teams/{team}/invitations/{invitation}/withdraw":  forManagers,
 		"POST /teams/{team}/invitations/{invitation}/withdraw": forManagers,
 		"POST /teams/{team}/name":                              forManagers,
 		"GET /teams/{team}/delete":                             forManagers,
@@ -100,7 +102,7 @@ func decisions() map[string]admitted {
 			POST /account/tokens/{token}/revoke,
 			POST /account/sessions, GET /account/delete, POST /account/delete, GET /teams, POST /teams, POST /teams/join`,
 		&forOperators: `GET /people, GET /people/{person}, POST /people/{person}, GET /people/{person}/delete, POST /people/{person}/delete, GET /audit,
-			GET /invitations, POST /invitations, POST /invitations/{invitation}/withdraw, GET /limits, GET /service`,
+			GET /invitations, POST /invitations, GET /invitations/{invitation}/withdraw, POST /invitations/{invitation}/withdraw, GET /limits, GET /service`,
 	} {
 		for pattern := range strings.SplitSeq(patterns, ",") {
 			all[strings.TrimSpace(pattern)] = *who

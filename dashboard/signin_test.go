@@ -181,7 +181,14 @@ func TestInvitations(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := slices.IndexFunc(all, func(i account.Invitation) bool { return i.Open(time.Now()) })
-	operator.post("/invitations/"+all[open].ID+"/withdraw", nil).leads(t, "/invitations")
+	withdraw := "/invitations/" + all[open].ID + "/withdraw"
+	operator.get("/invitations").says(t, 200, `href="`+withdraw+`"`)
+	operator.get(withdraw).says(t, 200, "Withdraw this invitation?", "stops working at once", `action="`+withdraw+`"`)
+	if again, err := s.accounts.Invitations(t.Context()); err != nil || !again[open].Withdrawn.IsZero() {
+		t.Errorf("after the question alone, the invitation is withdrawn: %+v, %v", again, err)
+	}
+	operator.post(withdraw, nil).leads(t, "/invitations")
+	operator.get(withdraw).leads(t, "/invitations") // it has ended
 	operator.get("/invitations").says(t, 200, "The invitation was withdrawn.")
 	operator.post("/invitations/nonsense/withdraw", nil).says(t, 404)
 }

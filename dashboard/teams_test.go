@@ -50,6 +50,13 @@ func TestTeams(t *testing.T) {
 	s.browser().get("/signup?invitation="+token).says(t, 200, "not valid")
 	guest.get("/keys").says(t, 200, `href="`+team+`/keys">Stone &amp; Sons`) // the switch stays on the page
 
+	link = owner.invite(team, "late@example.org", "viewer")
+	withdraw := regexp.MustCompile(`href="(` + team + `/invitations/[^"]+/withdraw)"`).FindStringSubmatch(owner.get(team + "/members").body)[1]
+	owner.get(withdraw).says(t, 200, "Withdraw this invitation?", "late@example.org", "viewer of Stone &amp; Sons", `action="`+withdraw+`"`)
+	guest.get(link).says(t, 422, "for another e-mail address") // it is open still
+	owner.post(withdraw, nil).leads(t, team+"/members")
+	owner.get(withdraw).leads(t, team+"/members") // it has ended
+
 	member := s.browser()
 	link = owner.invite(team, "", "member")
 	member.get(strings.Replace(link, "/teams/join", "/signup", 1)).says(t, 200, "You were invited")
@@ -67,6 +74,8 @@ func TestTeams(t *testing.T) {
 	members := team + "/members/"
 	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"member"}}).leads(t, team+"/members")
 	guest.get(team+"/keys/new").says(t, 200)
+	owner.get(team+"/members").says(t, 200, `href="`+team+`/leave"`)
+	owner.get(team+"/leave").says(t, 200, "Leave Stone &amp; Sons?", "You are an owner", "An owner can invite you again")
 	owner.post(team+"/leave", nil).says(t, 422, "The account is the only owner of the team")
 	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"king"}}).says(t, 422, "Unknown role")
 	remove := members + who.ID.String() + "/remove"

@@ -47,14 +47,19 @@ func showInvitations(v *site.Visit, p invitationsPage) error {
 		return err
 	}
 	for _, i := range all {
-		line := invitationLine{Invitation: i, For: cmp.Or(i.Email, "anybody"), As: string(i.Role), Open: i.Open(time.Now())}
-		if !i.Team.IsZero() {
-			line.As = string(i.TeamRole) + " of " + labelOf(v, i.Team)
-		}
+		line := invitationLine{Invitation: i, For: cmp.Or(i.Email, "anybody"), As: roleIn(v, &i), Open: i.Open(time.Now())}
 		line.State, line.Mood = invitationState(v, &i)
 		p.Invitations = append(p.Invitations, line)
 	}
 	return v.Show(site.StatusOf(p.Form), "invitations", "Invitations", p)
+}
+
+// roleIn returns the role that an invitation gives, for one to a team with its name.
+func roleIn(v *site.Visit, i *account.Invitation) string {
+	if i.Team.IsZero() {
+		return string(i.Role)
+	}
+	return string(i.TeamRole) + " of " + labelOf(v, i.Team)
 }
 
 func invitationState(v *site.Visit, i *account.Invitation) (text, mood string) {
@@ -94,6 +99,20 @@ func invite(v *site.Visit) error {
 	}
 	p.Form, p.Link = invitationForm(), v.LinkTo("/signup", signin.FieldInvitation, token)
 	return showInvitations(v, p)
+}
+
+// askWithdrawal asks for confirmation before an invitation is withdrawn. One that is not open leads back to the list.
+func askWithdrawal(v *site.Visit) error {
+	all, err := v.Config.Accounts.Invitations(v.R.Context())
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		if i.ID == v.R.PathValue("invitation") && i.Open(time.Now()) {
+			return v.ShowWithdrawal(i, roleIn(v, &i), "/invitations")
+		}
+	}
+	return v.Redirect("/invitations")
 }
 
 // withdraw revokes an invitation.

@@ -26,6 +26,7 @@ func Pages() []site.Page {
 		site.ForOperators("GET /audit", showAudit),
 		site.ForOperators("GET /invitations", listInvitations),
 		site.ForOperators("POST /invitations", invite),
+		site.ForOperators("GET /invitations/{invitation}/withdraw", askWithdrawal),
 		site.ForOperators("POST /invitations/{invitation}/withdraw", withdraw),
 	}
 }

@@ -164,6 +164,11 @@ func roleOf(v *site.Visit) (account.TeamRole, bool) {
 	return role, err == nil
 }
 
+// askLeaving asks for confirmation before the visitor leaves a team.
+func askLeaving(v *site.Visit) error {
+	return v.Show(200, "team-leave", "Leave a team", v.Role)
+}
+
 // leave removes the visitor from a team.
 func leave(v *site.Visit) error {
 	team, err := v.Config.Accounts.RemoveMember(v.R.Context(), v.Account.ID, v.Who.ID)
@@ -189,6 +194,20 @@ func invite(v *site.Visit) error {
 		return showPage(v, membersPage{Form: f})
 	}
 	return showPage(v, membersPage{Link: v.LinkTo(JoinPath, signin.FieldInvitation, token)})
+}
+
+// askWithdrawal asks for confirmation before an invitation is withdrawn. One that is not open leads back to the list.
+func askWithdrawal(v *site.Visit) error {
+	open, err := v.Config.Accounts.TeamInvitations(v.R.Context(), v.Account.ID)
+	if err != nil {
+		return err
+	}
+	for _, i := range open {
+		if i.ID == v.R.PathValue("invitation") {
+			return v.ShowWithdrawal(i, string(i.TeamRole)+" of "+v.Account.Team, v.Path("/members"))
+		}
+	}
+	return v.Redirect(v.Path("/members"))
 }
 
 // withdraw ends an invitation to the team.

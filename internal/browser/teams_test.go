@@ -102,6 +102,56 @@ func TestTeams(t *testing.T) {
 	}
 }
 
+// A member leaves a team, and an invitation is withdrawn, only after a page that asks.
+func TestLeaveAndWithdraw(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := serve(t)
+	for name, scripts := range map[string]bool{"with scripts": true, "without scripts": false} {
+		t.Run(name, func(t *testing.T) {
+			const password = "a stone on a stone"
+			as := strings.ReplaceAll(name, " ", "-") + "@example.org"
+			owner, guest := openTab(t, s.url, scripts), openTab(t, s.url, scripts)
+			owner.signUp("founder-"+as, password)
+			owner.open("/teams")
+			owner.enter("#name", "Stone & Sons")
+			owner.follow("main form button.primary")
+			team := strings.TrimSuffix(owner.path(), "/members")
+			invite := func(email string) (join string) {
+				owner.enter("#email", email)
+				owner.follow("form[action$='/invitations'] button.primary")
+				return strings.TrimPrefix(owner.text("#invitation-link"), s.url)
+			}
+			join := invite("leaver-" + as)
+			guest.signUp("leaver-"+as, password)
+			guest.open(join)
+			guest.follow("main form button.primary")
+
+			guest.open(team + "/members")
+			guest.follow("main a[href='" + team + "/leave']")
+			guest.sees("h1", "Leave Stone & Sons?")
+			guest.follow("main form a")
+			guest.sees("h1", "Members of Stone & Sons")
+			guest.follow("main a[href='" + team + "/leave']")
+			guest.follow("main form button.danger")
+			guest.sees(".notice", "You have left the team")
+			guest.open(team + "/keys")
+			guest.sees("h1", "Page not found")
+
+			join = invite("late-" + as)
+			withdraw := "a[aria-label='Withdraw the invitation for late-" + as + "']"
+			owner.follow(withdraw)
+			owner.sees("h1", "Withdraw this invitation?")
+			owner.follow("main form a")
+			owner.follow(withdraw)
+			owner.follow("main form button.danger")
+			owner.sees(".notice", "The invitation was withdrawn")
+			guest.open(join)
+			guest.sees("main", "This invitation is not valid")
+		})
+	}
+}
+
 // teamPages returns the pages of a team that its owner sees.
 func teamPages(team string) []shot {
 	return []shot{
@@ -119,9 +169,14 @@ func teamPages(team string) []shot {
 			b.open(team + "/members")
 			b.follow("a[aria-label^='Remove ']")
 		}},
-		{"team-last-owner", func(b *tab) {
+		{"team-withdraw", func(b *tab) {
 			b.open(team + "/members")
-			b.follow("form[action$='/leave'] button")
+			b.follow("a[aria-label^='Withdraw ']")
+		}},
+		{"team-leave", at(team + "/leave")},
+		{"team-last-owner", func(b *tab) {
+			b.open(team + "/leave")
+			b.follow("main form button.danger")
 			b.there(".notice.bad")
 		}},
 		{"team-delete", func(b *tab) {
