@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	errTooLarge = errors.New("the body is over the limit")
-	errEncoding = errors.New("unknown content encoding of the body")
+	errTooLarge    = errors.New("the body is over the limit")
+	errContentType = errors.New("unknown content type of the body")
+	errEncoding    = errors.New("unknown content encoding of the body")
 )
 
 const (
@@ -128,11 +129,11 @@ func readAll(r io.Reader, buf []byte, e *exchange) ([]byte, error) {
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if len(buf) > e.settings.bodyBytes {
-			return buf, errTooLarge
-		}
 		if refused := e.receive(len(buf)); refused != nil {
 			return buf, refused
+		}
+		if len(buf) > e.settings.bodyBytes {
+			return buf, errTooLarge
 		}
 		switch err {
 		case nil:

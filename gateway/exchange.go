@@ -140,6 +140,13 @@ func (e *exchange) spendLeast(series usage.Series) *refusal {
 	return nil
 }
 
+// spendUnread charges for a request whose body is refused: as much as the cheapest method, and for the
+// bytes that were read. It returns a refusal if a limit is exceeded.
+func (e *exchange) spendUnread() *refusal {
+	defer e.payBody()
+	return e.spendLeast(e.network.unknown)
+}
+
 // receive records how many bytes of a request have been read. Once they are no longer free,
 // it refuses a client that is over its limits.
 func (e *exchange) receive(bytes int) *refusal {

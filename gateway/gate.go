@@ -208,10 +208,37 @@ func (s *settings) refuseForbidden(key *account.Key, r *http.Request, network *s
 // client's address. Other clients at that address may have valid keys, so only requests
 // without one are refused because of it.
 func (h *Handler) unknown(s *settings, r *http.Request, message string) *refusal {
+	if over := h.countUnknown(s, r); over != nil {
+		return over
+	}
+	return noKey(message)
+}
+
+// countUnknown counts a request without a valid key, or returns a refusal if there are too many.
+func (h *Handler) countUnknown(s *settings, r *http.Request) *refusal {
 	if excess, ok := h.addresses.Spend(time.Now(), s.client(r)); !ok {
 		return tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
 	}
-	return noKey(message)
+	return nil
+}
+
+// refuseUnserved answers a request for a path, a network or an HTTP method that is not served. key is the
+// one in its path, if any. With a valid key, it takes a credit of the client's address, as one that the
+// key's rules forbid. Without, it counts like any request without a valid key: otherwise the names of
+// networks could be guessed at any rate.
+func (h *Handler) refuseUnserved(w http.ResponseWriter, r *http.Request, s *settings, key string, status int, message string) {
+	var over *refusal
+	if known, ok := h.keys.Check(key); ok && (!known.Guarded || proves(known, r)) {
+		payer := s.payer(known, s.client(r))
+		over = payer.spendAddress(1)
+	} else {
+		over = h.countUnknown(s, r)
+	}
+	if over != nil {
+		h.refuse(w, over, readRequestID(w, r))
+		return
+	}
+	refuse(w, r, status, message)
 }
 
 // proves reports whether a request has the password of its key. WWW-Authenticate is not

@@ -109,11 +109,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.origins.allow(w.Header(), origin)
 	}
 	if isDocument {
-		h.serveOpenRPC(w, r, s.networks.byName[described])
+		h.serveOpenRPC(w, r, s, s.networks.byName[described])
 		return
 	}
 	if !isRPC {
-		h.serveOther(w, r)
+		h.serveOther(w, r, s)
 		return
 	}
 	switch {
@@ -122,16 +122,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.origins.preflight(w, r)
 		return
 	default:
-		refuseMethod(w, r, route)
+		h.refuseMethod(w, r, s, route)
 		return
 	}
 	network := s.networks.find(route.network, r.Host)
 	if network == nil {
-		refuse(w, r, http.StatusNotFound, "no such network: expected the host or the path of a network that is served here")
+		h.refuseUnserved(w, r, s, route.key, http.StatusNotFound, "no such network: expected the host or the path of a network that is served here")
 		return
 	}
 	if network = network.at(route.version); network == nil {
-		refuse(w, r, http.StatusNotFound, "no such version: expected a path without /rpc/..., or a version that the network has")
+		h.refuseUnserved(w, r, s, route.key, http.StatusNotFound, "no such version: expected a path without /rpc/..., or a version that the network has")
 		return
 	}
 	key, refused := h.admit(s, r, route, network)
@@ -141,12 +141,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if route.socket {
 		h.serveSocket(w, r, network, key, route)
-		return
-	}
-	if !isJSON(header(r, "Content-Type")) {
-		refused := invalid(http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
-		s.countRefused(key, network, originOf(r), refused)
-		refused.write(w, readRequestID(w, r))
 		return
 	}
 	e := newExchange(r.Context(), s, network, key, s.client(r), originOf(r))
@@ -182,18 +176,18 @@ func (h *Handler) refuse(w http.ResponseWriter, r *refusal, id []byte) {
 }
 
 // refuseMethod answers a request with the wrong HTTP method for its path.
-func refuseMethod(w http.ResponseWriter, r *http.Request, route route) {
+func (h *Handler) refuseMethod(w http.ResponseWriter, r *http.Request, s *settings, route route) {
 	switch {
 	case !route.socket && isUpgrade(r.Header):
-		refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body; WebSockets are served at /ws/v3/<key>")
+		h.refuseUnserved(w, r, s, route.key, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body; WebSockets are served at /ws/v3/<key>")
 		return
 	case route.socket:
 		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected GET with a WebSocket handshake")
+		h.refuseUnserved(w, r, s, route.key, http.StatusMethodNotAllowed, "method not allowed: expected GET with a WebSocket handshake")
 		return
 	}
 	w.Header().Set("Allow", allowedMethods)
-	refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body")
+	h.refuseUnserved(w, r, s, route.key, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body")
 }
 
 // answer reads the body, answers it and writes the answer.
@@ -201,10 +195,16 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer e.lease.Release()
 	defer e.stop()
 	defer e.leave() // also after a panic
+	if !isJSON(header(r, "Content-Type")) {
+		h.refuseBody(w, e, readRequestID(w, r), errContentType)
+		return
+	}
 	body := e.claim(&h.buffers, h.bodyBuffer(r))
 	defer h.buffers.PutLarge(body)
 	var err error
 	if *body, err = h.bodies.read(r, *body, e); err != nil {
+		// The rest of the body may still arrive.
+		w.Header().Set("Connection", "close")
 		h.refuseBody(w, e, requestIDOf(*body), err)
 		return
 	}
@@ -296,10 +296,14 @@ func takesGzip(w http.ResponseWriter, r *http.Request) bool {
 	return acceptsGzip(r.Header.Get("Accept-Encoding"))
 }
 
-// refuseBody answers a request whose body could not be read, and closes the connection,
-// because the rest of the body may still arrive.
+// refuseBody answers a request whose body could not be read, or must not be. It charges for the request
+// unless a limit or the load of the server refuses it.
 func (h *Handler) refuseBody(w http.ResponseWriter, e *exchange, id []byte, err error) {
-	w.Header().Set("Connection", "close")
+	if limited := new(refusal); !errors.As(err, &limited) && !errors.Is(err, limit.ErrMemory) {
+		if over := e.spendUnread(); over != nil {
+			err = over
+		}
+	}
 	refused := h.bodyRefusal(e.settings, err)
 	e.countRefused(refused)
 	refused.write(w, id)
@@ -318,6 +322,8 @@ func (h *Handler) bodyRefusal(s *settings, err error) (refused *refusal) {
 	case errors.Is(err, limit.ErrMemory):
 		h.refusals.count(RefusedMemory)
 		refused = busy(RefusedMemory)
+	case errors.Is(err, errContentType):
+		refused = invalid(http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
 	case errors.Is(err, errEncoding):
 		refused = invalid(http.StatusUnsupportedMediaType, "invalid content encoding: expected gzip or none")
 	default:
@@ -333,7 +339,7 @@ const (
 )
 
 // serveOther answers all paths except those of JSON-RPC.
-func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request, s *settings) {
 	switch r.URL.Path {
 	case pathHealthz:
 		plain(w, http.StatusOK, "ok\n")
@@ -346,7 +352,7 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 		}
 		plain(w, http.StatusOK, "ready\n")
 	default:
-		refuse(w, r, http.StatusNotFound, "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>")
+		h.refuseUnserved(w, r, s, "", http.StatusNotFound, "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>")
 	}
 }
 

@@ -33,14 +33,14 @@ func openRPCNetwork(path string) (name string, ok bool) {
 
 // serveOpenRPC serves a network's document. It needs no key: the document contains only
 // what this program's documentation says, and some public data of the chain.
-func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *served) {
+func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, s *settings, network *served) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected GET")
+		h.refuseUnserved(w, r, s, "", http.StatusMethodNotAllowed, "method not allowed: expected GET")
 		return
 	case network == nil || network.openRPC == nil || !network.users.Enter():
-		refuse(w, r, http.StatusNotFound, "no such network: expected /openrpc/<network>.json of a network that is served here")
+		h.refuseUnserved(w, r, s, "", http.StatusNotFound, "no such network: expected /openrpc/<network>.json of a network that is served here")
 		return
 	}
 	defer network.users.Leave()
