@@ -31,13 +31,14 @@ type callTracer struct {
 	tracer tracer // its own hooks and functions
 	allowance
 	stopper
-	length int // of the answer, so far and as it will be
+	length     int // of the answer, so far and as it will be
+	levelBytes int // that a frame takes for each frame above it
 
 	gasLimit uint64
 	frames   []callFrame // in the order in which they began; the first is the transaction's
 	open     []int       // the frames that have begun and not ended, outermost first
 	logs     []callLog   // of all frames
-	data     []byte      // inputs, outputs and the data of logs
+	data     []byte      // inputs, outputs, reasons and the data of logs
 	depth    int         // of the frame that runs, also of one that is not collected
 }
 
@@ -49,7 +50,8 @@ type callFrame struct {
 	gas, gasUsed      uint64
 	value             *big.Int
 	input, output     span // of data
-	failure, revert   string
+	revert            span // of data: the reason as JSON
+	failure           string
 	reverted          bool // its changes and logs are undone
 	children          int  // that have begun
 	firstLog, lastLog int  // indexes in logs, from 1; 0: none
@@ -114,7 +116,7 @@ func (t *callTracer) keep(data []byte) span {
 
 func (t *callTracer) onEnter(depth int, kind byte, from, to common.Address, input []byte, gas uint64, value *big.Int) {
 	t.depth = depth
-	if t.config.OnlyTopCall && depth > 0 || !t.collects(frameBytes+2*len(input)) {
+	if t.config.OnlyTopCall && depth > 0 || !t.collects(frameBytes+t.levelBytes*len(t.open)+2*len(input)) {
 		return
 	}
 	if depth == 0 {
@@ -147,8 +149,11 @@ func (t *callTracer) onExit(depth int, output []byte, gasUsed uint64, err error,
 		return
 	}
 	frame.output = t.keep(output)
-	if reason, err := abi.UnpackRevert(output); err == nil {
-		frame.revert = reason
+	if reason, err := abi.UnpackRevert(output); err == nil && reason != "" {
+		from := len(t.data)
+		t.data = appendText(t.data, reason)
+		frame.revert = span{from, len(t.data)}
+		t.collects(len(t.data) - from)
 	}
 }
 
@@ -200,8 +205,8 @@ func (t *callTracer) appendFrame(out []byte, at int, undone bool) (_ []byte, nex
 	if f.failure != "" {
 		out = appendText(append(out, `,"error":`...), f.failure)
 	}
-	if f.revert != "" {
-		out = appendText(append(out, `,"revertReason":`...), f.revert)
+	if f.revert.to > f.revert.from {
+		out = append(append(out, `,"revertReason":`...), t.data[f.revert.from:f.revert.to]...)
 	}
 	undone = undone || f.reverted
 	next = at + 1

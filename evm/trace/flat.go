@@ -208,6 +208,7 @@ type flatTracer struct {
 // newFlatTracer makes a tracer whose frames go behind length bytes, if room permits.
 func newFlatTracer(chain *params.ChainConfig, length int, room Room, end context.CancelCauseFunc) *flatTracer {
 	t := &flatTracer{chain: chain}
+	t.levelBytes = 8 // a number of TraceAddress
 	t.begin(length, room, end)
 	return t
 }
