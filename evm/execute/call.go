@@ -153,15 +153,27 @@ func (e *Executor) enter(ctx context.Context) error {
 }
 
 // simulate makes the surroundings of a call, waits for its turn, and gives it to
-// run. The time limit is for all of it.
+// run. The time limit is for all of it. The changes of a message must be reverted
+// before the next.
 func (e *Executor) simulate(ctx context.Context, at At, options CallOptions, run func(*simulation) error) error {
+	return e.simulateOn(ctx, at, options, false, run)
+}
+
+// simulateLasting is simulate for messages that see what the ones before them have changed,
+// or that run as transactions do.
+func (e *Executor) simulateLasting(ctx context.Context, at At, options CallOptions, run func(*simulation) error) error {
+	return e.simulateOn(ctx, at, options, true, run)
+}
+
+func (e *Executor) simulateOn(ctx context.Context, at At, options CallOptions, lasting bool, run func(*simulation) error) error {
 	return options.limit(ctx, func(ctx context.Context) error {
 		if err := e.enter(ctx); err != nil {
 			return err
 		}
 		defer e.calls.Release(1)
 		s := e.newSimulation(ctx, at)
-		defer s.state.warm.release()
+		defer s.release()
+		s.lasting = lasting
 		return s.do(options, run)
 	})
 }

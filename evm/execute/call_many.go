@@ -26,7 +26,7 @@ type BundleResult struct {
 // means that a call was not run. options.Block is ignored.
 func (e *Executor) CallBundles(ctx context.Context, at At, bundles []Bundle, options CallOptions, done func(bundle, call int, result BundleResult) error) error {
 	options.Block = BlockOverrides{}
-	return e.simulate(ctx, at, options, func(s *simulation) error { return s.bundles(bundles, done) })
+	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.bundles(bundles, done) })
 }
 
 // CallBundles runs bundles on the state before the transaction that runs next, as
@@ -36,7 +36,7 @@ func (r *Replay) CallBundles(ctx context.Context, bundles []Bundle, options Call
 	at := At{Header: r.block.Header(), State: r.parent.State, Hashes: replayHashes{r}}
 	return options.limit(ctx, func(ctx context.Context) error {
 		s := r.run.executor.newSimulation(ctx, at)
-		defer s.state.warm.release()
+		defer s.release()
 		r.begin()
 		s.db, s.base = r.db, r.run.state.StateDB
 		return s.do(options, func(s *simulation) error { return s.bundles(bundles, done) })
@@ -72,12 +72,12 @@ func (s *simulation) bundled(asked *Message) (result BundleResult, err error) {
 	if err != nil {
 		return result, err
 	}
-	s.state.StateDB.SetTxContext(common.Hash{}, 0, 1)
+	s.statedb.SetTxContext(common.Hash{}, 0, 1)
 	ran, err := s.run(message.SkipExecutionGasCapCheck(), nil)
 	if err != nil {
 		return result, callErrorf("err: %w (supplied gas %d)", err, message.GasLimit)
 	}
-	s.state.StateDB.Finalise(s.rules)
+	s.statedb.Finalise(s.rules)
 	return BundleResult{Output: ran.ReturnData, Err: outcomeError(ran)}, nil
 }
 

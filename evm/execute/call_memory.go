@@ -3,9 +3,12 @@ package execute
 import (
 	"errors"
 
+	"ashlar/evm/execute/scratch"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/holiman/uint256"
 )
@@ -15,7 +18,7 @@ import (
 // It does not limit what frames address (see frameMemory), but the state that is kept to be
 // reverted or read again, which gas does not bound. 100 gas keep some 300 bytes (TSTORE),
 // which is a gibibyte for 360 million; 2,600 gas keep an account with up to 24 KiB of code.
-// 128 MiB hold the 171,000 cold slots that 360 million gas can read several times over, the
+// 128 MiB hold the 171,000 cold slots that 360 million gas can read, the
 // 138,000 cold accounts, and 5,200 contracts with code of the greatest length.
 //
 // newCallPlaces limits how many calls run at once. Together they stay below (128 + 256) MiB
@@ -28,9 +31,17 @@ const (
 	slotBytes     = 256
 	accountBytes  = 768 // with its own maps, without its code
 	writeBytes    = 320 // map entry, journal, refund
-	transferBytes = 96
+	transferBytes = 96  // for the account that gains
 	logBytes      = 384 // besides its data
 	snapshotBytes = 44  // with its mark in the warmList
+)
+
+// Sizes of entries of a [scratch.State] in bytes. An entry is made when it becomes warm, and
+// stays when that is reverted, even if it was not read for lack of gas.
+const (
+	warmSlotBytes    = 256 // besides slotBytes
+	warmAccountBytes = 160
+	readAccountBytes = 384 // in place of accountBytes
 )
 
 var errCallMemory = errors.New("execution aborted (memory limit of 128 MiB)")
@@ -65,11 +76,11 @@ func (m *memoryMeter) check() bool {
 	return m.exceeded == nil
 }
 
-// callState is go-ethereum's state with a memory limit, for one call. The EVM checks for
-// an abort only at jumps. Until then, writes over the limit are dropped: the call's result
-// will be dropped too.
+// callState is a state with a memory limit, for one call: a [scratch.State] or a warmState.
+// The EVM checks for an abort only at jumps. Until then, writes over the limit are dropped:
+// the call's result will be dropped too.
 type callState struct {
-	warmState
+	vm.StateDB
 	memory     memoryMeter
 	keepsEmpty bool // empty accounts stay: the rules are from before EIP-158
 }
@@ -78,7 +89,7 @@ type callState struct {
 func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
 	rules.IsAmsterdam = false
 	s.keepsEmpty = !rules.IsEIP158
-	s.warmState.Prepare(rules, sender, coinbase, to, precompiles, list)
+	s.StateDB.Prepare(rules, sender, coinbase, to, precompiles, list)
 }
 
 func (s *callState) SetState(address common.Address, slot, value common.Hash) common.Hash {
@@ -114,5 +125,26 @@ func (s *callState) AddLog(log *types.Log) {
 // Snapshot is never dropped: the EVM may revert to it.
 func (s *callState) Snapshot() int {
 	s.memory.write(snapshotBytes)
-	return s.warmState.Snapshot()
+	return s.StateDB.Snapshot()
+}
+
+// scratchState is a [scratch.State] that counts its entries, which the state of one call holds
+// until it ends.
+type scratchState struct {
+	*scratch.State
+	memory *memoryMeter
+}
+
+// AddAddressToAccessList implements vm.StateDB.
+func (s *scratchState) AddAddressToAccessList(address common.Address) {
+	if s.memory.fetch(warmAccountBytes) {
+		s.State.AddAddressToAccessList(address)
+	}
+}
+
+// AddSlotToAccessList implements vm.StateDB.
+func (s *scratchState) AddSlotToAccessList(address common.Address, slot common.Hash) {
+	if s.memory.fetch(warmSlotBytes) {
+		s.State.AddSlotToAccessList(address, slot)
+	}
 }

@@ -32,6 +32,8 @@ func TestCallMemory(t *testing.T) {
 		{"logs", counted(vm.PUSH0, vm.PUSH0, vm.LOG0), errCallMemory.Error()},
 		{"large logs", counted(vm.GAS, vm.PUSH2, 0xff, 0xff, vm.PUSH0, vm.LOG1), "out of gas"},
 		{"slots that are read", counted(vm.GAS, vm.SLOAD, vm.POP), "out of gas"},
+		{"slots that are warmed without the gas to read them", counted(vm.GAS, vm.PUSH0, vm.MSTORE,
+			vm.PUSH0, vm.PUSH0, vm.PUSH1, 32, vm.PUSH0, vm.PUSH1, 0xee, vm.PUSH1, 120, vm.STATICCALL, vm.POP), errCallMemory.Error()},
 		{"accounts that are read", counted(vm.GAS, vm.BALANCE, vm.POP), "out of gas"},
 		{"codes that are read", counted(vm.PUSH1, 1, vm.PUSH0, vm.PUSH0, vm.GAS, vm.EXTCODECOPY), errCallMemory.Error()},
 		{"sizes of codes that are read", counted(vm.GAS, vm.EXTCODESIZE, vm.POP), "out of gas"},
@@ -42,6 +44,7 @@ func TestCallMemory(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld()
 			w.put(contract, 1, test.code)
+			w.put(common.Address{19: 0xee}, 1, program.New().Op(vm.PUSH0, vm.CALLDATALOAD, vm.SLOAD).Bytes())
 			at := w.at()
 			at.State = crowd{w}
 			s := e.newSimulation(t.Context(), at)

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/holiman/uint256"
@@ -64,10 +64,20 @@ func (o *BlockOverrides) apply(block *vm.BlockContext) {
 	}
 }
 
+// overriddenState is a state before the transaction of a call.
+type overriddenState interface {
+	SetNonce(address common.Address, nonce uint64, reason tracing.NonceChangeReason)
+	SetCode(address common.Address, code []byte, reason tracing.CodeChangeReason) []byte
+	SetBalance(address common.Address, amount *uint256.Int, reason tracing.BalanceChangeReason)
+	SetStorage(address common.Address, storage map[common.Hash]common.Hash)
+	SetState(address common.Address, slot, value common.Hash) common.Hash
+	Finalise(rules params.Rules) *bal.ConstructionBlockAccessList
+}
+
 // apply changes the state that a call sees, and precompiles, which may be nil
 // where there are none that can be moved. It goes by address, so that the same
 // mistake always gives the same error.
-func (o StateOverrides) apply(statedb *state.StateDB, precompiles vm.PrecompiledContracts) error {
+func (o StateOverrides) apply(overridden overriddenState, precompiles vm.PrecompiledContracts) error {
 	moved := make(map[common.Address]bool) // where precompiles have been moved to
 	for _, address := range slices.SortedFunc(maps.Keys(o), common.Address.Cmp) {
 		account := o[address]
@@ -81,13 +91,13 @@ func (o StateOverrides) apply(statedb *state.StateDB, precompiles vm.Precompiled
 			moved[*to] = true
 		}
 		delete(precompiles, address) // who is overridden is no precompile any more
-		if err := account.apply(statedb, address); err != nil {
+		if err := account.apply(overridden, address); err != nil {
 			return err
 		}
 	}
 	// As if a transaction before the call had made the changes: refunds and
 	// original values of slots are counted from them.
-	statedb.Finalise(params.Rules{})
+	overridden.Finalise(params.Rules{})
 	return nil
 }
 
@@ -103,24 +113,24 @@ func (o StateOverrides) move(precompiles vm.PrecompiledContracts, from, to commo
 	return nil
 }
 
-func (a *AccountOverride) apply(statedb *state.StateDB, address common.Address) error {
+func (a *AccountOverride) apply(overridden overriddenState, address common.Address) error {
 	if a.State != nil && a.StateDiff != nil {
 		return callErrorf("account %s has both 'state' and 'stateDiff'", address.Hex())
 	}
 	if a.Nonce != nil {
-		statedb.SetNonce(address, *a.Nonce, tracing.NonceChangeUnspecified)
+		overridden.SetNonce(address, *a.Nonce, tracing.NonceChangeUnspecified)
 	}
 	if a.Code != nil {
-		statedb.SetCode(address, *a.Code, tracing.CodeChangeUnspecified)
+		overridden.SetCode(address, *a.Code, tracing.CodeChangeUnspecified)
 	}
 	if a.Balance != nil {
-		statedb.SetBalance(address, a.Balance, tracing.BalanceChangeUnspecified)
+		overridden.SetBalance(address, a.Balance, tracing.BalanceChangeUnspecified)
 	}
 	if a.State != nil {
-		statedb.SetStorage(address, a.State)
+		overridden.SetStorage(address, a.State)
 	}
 	for slot, value := range a.StateDiff {
-		statedb.SetState(address, slot, value)
+		overridden.SetState(address, slot, value)
 	}
 	return nil
 }

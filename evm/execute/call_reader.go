@@ -12,6 +12,7 @@ import (
 type callReader struct {
 	stateReader
 	memory *memoryMeter
+	each   int // bytes that an account takes
 	hasher crypto.KeccakState
 
 	address     common.Address // read last: reads of one account mostly follow each other
@@ -20,11 +21,11 @@ type callReader struct {
 }
 
 func newCallReader(db *stateDatabase, memory *memoryMeter) *callReader {
-	return &callReader{stateReader: stateReader{db: db}, memory: memory, hasher: crypto.NewKeccakState()}
+	return &callReader{stateReader: stateReader{db: db}, memory: memory, each: accountBytes, hasher: crypto.NewKeccakState()}
 }
 
 func (r *callReader) Account(address common.Address) (*types.StateAccount, error) {
-	if !r.memory.fetch(accountBytes) {
+	if !r.memory.fetch(r.each) {
 		return nil, errCallMemory
 	}
 	if r.db.named != nil {

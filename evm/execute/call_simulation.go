@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/big"
 
+	"ashlar/evm/execute/scratch"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus/misc/eip4844"
 	"github.com/ethereum/go-ethereum/core"
@@ -32,16 +34,29 @@ type simulation struct {
 	precompiles vm.PrecompiledContracts // each ends with ctx
 	gasCap      uint64
 
-	db    *stateDatabase
-	base  *state.StateDB // to run on; nil: the state of at
-	state callState
+	db      *stateDatabase
+	base    *state.StateDB // to run on; nil: the state of at
+	lasting bool           // changes of a message last; see [Executor.simulateLasting]
+	state   callState
+	scratch *scratch.State // below state; nil if changes last
+	statedb *state.StateDB // below state; nil if they do not
+	warm    *warmList      // of statedb
 }
 
 func (e *Executor) newSimulation(ctx context.Context, at At) *simulation {
 	return &simulation{
 		ctx: ctx, executor: e, at: at, gasCap: e.callGas(at.Header),
-		db:    newDatabase(ctx, Parent{State: at.State}, true),
-		state: callState{warmState: warmState{warm: newWarmList()}},
+		db: newDatabase(ctx, Parent{State: at.State}, true),
+	}
+}
+
+// release ends the use of the simulation.
+func (s *simulation) release() {
+	if s.scratch != nil {
+		s.scratch.Release()
+	}
+	if s.warm != nil {
+		s.warm.release()
 	}
 }
 
@@ -68,13 +83,9 @@ func (s *simulation) prepare(options CallOptions) error {
 	if err := s.surround(&options.Block); err != nil {
 		return err
 	}
-	s.state.StateDB = s.base
-	if s.base == nil {
-		statedb, err := state.NewWithReader(s.at.Header.Root, s.db, newCallReader(s.db, &s.state.memory))
-		if err != nil {
-			return err
-		}
-		s.state.StateDB = statedb
+	overridden, err := s.open()
+	if err != nil {
+		return err
 	}
 	if len(options.State) == 0 {
 		s.contracts = contractsFor(s.ctx, s.rules)
@@ -83,7 +94,29 @@ func (s *simulation) prepare(options CallOptions) error {
 	}
 	s.precompiles = vm.ActivePrecompiledContracts(s.rules)
 	interruptible(s.ctx, s.precompiles)
-	return options.State.apply(s.state.StateDB, s.precompiles)
+	return options.State.apply(overridden, s.precompiles)
+}
+
+// open makes the state that messages see, and returns it without its memory limit.
+func (s *simulation) open() (overriddenState, error) {
+	if s.base == nil && !s.lasting {
+		reader := newCallReader(s.db, &s.state.memory)
+		reader.each = readAccountBytes
+		s.scratch = scratch.New(reader)
+		s.state.StateDB = &scratchState{s.scratch, &s.state.memory}
+		return s.scratch, nil
+	}
+	s.statedb = s.base
+	if s.base == nil {
+		statedb, err := state.NewWithReader(s.at.Header.Root, s.db, newCallReader(s.db, &s.state.memory))
+		if err != nil {
+			return nil, err
+		}
+		s.statedb = statedb
+	}
+	s.warm = newWarmList()
+	s.state.StateDB = &warmState{StateDB: s.statedb, warm: s.warm}
+	return s.statedb, nil
 }
 
 // surround makes the block that the call sees.

@@ -15,13 +15,13 @@ import (
 // included, is for the tracer to say; an error means that the call was not run.
 func (e *Executor) TraceCall(ctx context.Context, at At, message *Message, options CallOptions, tracer Tracer) error {
 	at.Header = headerForTrace(at.Header, &options.Block)
-	return e.simulate(ctx, at, options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
+	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
 }
 
 // TraceCalls gives run a function that runs message calls under tracers, each on the
 // state that the one before left. The first runs at a block. Options hold for all of them.
 func (e *Executor) TraceCalls(ctx context.Context, at At, options CallOptions, run func(call func(context.Context, *Message, Tracer) error) error) error {
-	return e.simulate(ctx, at, options, func(s *simulation) error { return run(s.trace) })
+	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return run(s.trace) })
 }
 
 // TraceCall runs a message call under a tracer on the state before the transaction that
@@ -30,7 +30,7 @@ func (r *Replay) TraceCall(ctx context.Context, message *Message, options CallOp
 	at := At{Header: headerForTrace(r.block.Header(), &options.Block), State: r.parent.State, Hashes: replayHashes{r}}
 	return options.limit(ctx, func(ctx context.Context) error {
 		s := r.run.executor.newSimulation(ctx, at)
-		defer s.state.warm.release()
+		defer s.release()
 		r.begin()
 		s.db, s.base = r.db, r.run.state.StateDB
 		tracer.Hooks = r.numbered(tracer.Hooks)
@@ -72,12 +72,11 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	machine := s.machine(message, &watchedCall{callState: &s.state, hooks: tracer.Hooks}, tracer.Hooks)
 	defer machine.Release()
 	defer stopWhenDone(ctx, tracer, machine)()
-	statedb := s.state.StateDB
-	statedb.SetTxContext(common.Hash{}, 0, 1)
+	s.statedb.SetTxContext(common.Hash{}, 0, 1)
 	pool := core.NewGasPool(message.GasLimit)
 	tx := unsigned(s.executor.config.ChainID, m.priced(s.block.BaseFee), message)
 	err = s.guard(func() error {
-		_, _, err := core.ApplyTransactionWithEVM(s.ctx, message, pool, statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, tx, machine)
+		_, _, err := core.ApplyTransactionWithEVM(s.ctx, message, pool, s.statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, tx, machine)
 		return err
 	})
 	if s.state.memory.exceeded != nil || s.db.failure() != nil {

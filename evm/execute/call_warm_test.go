@@ -87,12 +87,12 @@ func TestWarmListIsReset(t *testing.T) {
 	}
 }
 
-func newWarmState(t *testing.T) *callState {
+func newWarmState(t *testing.T) *warmState {
 	t.Helper()
-	s := &callState{warmState: warmState{warm: new(warmList)}}
+	s := &warmState{warm: new(warmList)}
 	db := newDatabase(t.Context(), Parent{State: newWorld()}, true)
 	var err error
-	if s.StateDB, err = state.NewWithReader(types.EmptyRootHash, db, newCallReader(db, &s.memory)); err != nil {
+	if s.StateDB, err = state.NewWithReader(types.EmptyRootHash, db, newCallReader(db, new(memoryMeter))); err != nil {
 		t.Fatal(err)
 	}
 	return s
