@@ -27,6 +27,7 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/kv"
 
 	"github.com/coder/websocket"
@@ -209,10 +210,13 @@ func TestOperatorAwaitsRequests(t *testing.T) {
 			}
 		}
 	})
-	for pprof.StartCPUProfile(io.Discard) == nil { // there is one at a time: until it is the request's
+	await.Until(t, "the profile to be the request's", func() bool { // there is one at a time
+		if pprof.StartCPUProfile(io.Discard) != nil {
+			return true
+		}
 		pprof.StopCPUProfile()
-		time.Sleep(time.Millisecond)
-	}
+		return false
+	})
 	stop()
 	if err := <-ran; err != nil {
 		t.Error(err)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 	evm "ashlar/evm/network"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -94,23 +96,18 @@ func TestDeadNode(t *testing.T) {
 		c.Networks = map[string]config.Network{"demo": config.Network{}.With(evm.Family{}, entries)}
 	})
 	operator := "http://" + s.operator.listener.Addr().String()
-	await := func(status int, text string) {
+	readyz := func(status int, text string) {
 		t.Helper()
-		for {
+		await.Until(t, fmt.Sprint(status, " ", text), func() bool {
 			got, body := get(t, operator+"/readyz")
-			if got == status && strings.Contains(body, text) {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+			return got == status && strings.Contains(body, text)
+		})
 	}
 	url := "http://" + s.server.Addr().String() + "/v3/" + key
-	for string(post(t, url, blockNumber, 200).Result) != `"0x14"` {
-		time.Sleep(5 * time.Millisecond)
-	}
-	await(200, "ready") // the head is old: the chain is idle
+	await.Until(t, "the node's head", func() bool { return string(post(t, url, blockNumber, 200).Result) == `"0x14"` })
+	readyz(200, "ready") // the head is old: the chain is idle
 	node.Close()
-	await(503, "no upstream is usable: http")
+	readyz(503, "no upstream is usable: http")
 	status, err := s.status(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ashlar/app/config"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/internal/vectors"
 	"ashlar/starknet"
 	starknetnetwork "ashlar/starknet/network"
@@ -50,20 +50,23 @@ func follow(t *testing.T, data, entries string) followed {
 	return followed{t, s, stop, "http://" + s.server.Addr().String() + "/mine/v3/" + key}
 }
 
-// await waits until the network is at a block, and returns how it stands then. A
-// test in which that never comes ends with its own deadline.
+// await waits until the network is at a block, and returns its status then.
 func (f followed) await(head starknet.Felt) family.Status {
 	f.t.Helper()
-	for {
-		status, err := f.s.networks[0].Status(f.t.Context())
-		if err != nil {
+	return f.awaitStatus("the head "+head.String(), func(s family.Status) bool { return s.HeadHash == head.String() })
+}
+
+// awaitStatus waits until the status of the network is as it should be, and returns it.
+func (f followed) awaitStatus(what string, is func(family.Status) bool) (status family.Status) {
+	f.t.Helper()
+	await.Until(f.t, what, func() bool {
+		var err error
+		if status, err = f.s.networks[0].Status(f.t.Context()); err != nil {
 			f.t.Fatal(err)
 		}
-		if status.HeadHash == head.String() {
-			return status
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return is(status)
+	})
+	return status
 }
 
 // page asks for one page of all events.
@@ -189,16 +192,9 @@ func TestStarknetOfAnotherChain(t *testing.T) {
 	node.ChainID = starknet.FeltOfText("SN_OTHER")
 	f := follow(t, t.TempDir(), fmt.Sprintf("    family: starknet\n    chain: SN_MINE\n    source: %s/key\n", node.URL))
 	defer f.stop()
-	for {
-		status, err := f.s.networks[0].Status(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(status.Source.Problem, "another chain") && !status.Source.Upstreams[0].Used {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	f.awaitStatus("a node of another chain that is not used", func(s family.Status) bool {
+		return strings.Contains(s.Source.Problem, "another chain") && !s.Source.Upstreams[0].Used
+	})
 	if _, _, code := f.page(1, ""); code != 32 {
 		t.Errorf("a network without blocks answers with code %d, want 32", code)
 	}

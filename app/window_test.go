@@ -3,11 +3,11 @@ package app
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"ashlar/app/config"
 	"ashlar/app/store"
 	evm "ashlar/evm/network"
+	"ashlar/internal/await"
 )
 
 // TestWindow: a network that had all history and gets a window is ready while older history is
@@ -32,10 +32,10 @@ func TestWindow(t *testing.T) {
 	operator, url := "http://"+s.operator.listener.Addr().String(), "http://"+s.server.Addr().String()+"/v3/"+key
 	const first = 13
 	var metrics string
-	for moved := false; !moved; time.Sleep(time.Millisecond) {
+	await.Until(t, "the window to move", func() bool {
 		_, metrics = get(t, operator+"/metrics")
-		moved = strings.Contains(metrics, `ashlar_retention_removing{network="demo"} 1`) // for a minute it waits for requests that have begun
-	}
+		return strings.Contains(metrics, `ashlar_retention_removing{network="demo"} 1`) // for a minute it waits for requests that have begun
+	})
 	for _, want := range []string{
 		`ashlar_first_block{network="demo"} 0`, // 256 blocks before the state stay
 		`ashlar_first_state_block{network="demo"} 13`, `ashlar_retention_removed_rows_total{network="demo"} 0`, `ashlar_ready{network="demo"} 1`,

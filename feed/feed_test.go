@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 )
 
@@ -271,9 +272,7 @@ func TestSubscriber(t *testing.T) {
 			}
 		})
 	}
-	for one.opened() == nil || other.opened() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "both to be opened", func() bool { return one.opened() != nil && other.opened() != nil })
 	one.Notify(late)
 	other.Notify(late)
 	stop()

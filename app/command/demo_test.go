@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
+
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
 )
@@ -63,9 +65,8 @@ func TestDemo(t *testing.T) {
 		head := func() string {
 			return string(post(t, newest[0], `{"jsonrpc":"2.0","id":1,"method":"`+newest[1]+`","params":[]}`, http.StatusOK).Result)
 		}
-		for first := head(); head() == first; {
-			time.Sleep(time.Millisecond) // ends with the test's own deadline if no block ever comes
-		}
+		first := head()
+		await.Until(t, "a new block", func() bool { return head() != first })
 	}
 	post(t, url[:len(url)-1], lines[1][2], http.StatusUnauthorized)
 	tryAccount(t, ctx, text, url, lines[0][2])
@@ -109,12 +110,13 @@ func tryAccount(t *testing.T, ctx context.Context, text, url, sent string) {
 		t.Errorf("chain ID %s is not in\n%s", id, text)
 	}
 	sender := crypto.PubkeyToAddress(key.PublicKey)
-	for nonce := uint64(0); nonce == 0; {
-		if nonce, err = client.NonceAt(ctx, sender, nil); err != nil {
+	await.Until(t, "the transaction to enter a block", func() bool {
+		nonce, err := client.NonceAt(ctx, sender, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // ends with the test's own deadline if the transaction never enters a block
-	}
+		return nonce > 0
+	})
 	if answer := post(t, url, sent, http.StatusOK); !strings.Contains(string(answer.Error), "nonce too low") {
 		t.Errorf("the same transaction again: %s %s, want nonce too low", answer.Result, answer.Error)
 	}

@@ -8,8 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/vectors"
 	"ashlar/kv"
 )
@@ -65,9 +65,8 @@ func TestWorkOnServedNetworks(t *testing.T) {
 	if err := rewind.Run(t.Context(), new(strings.Builder), os.Stderr); err == nil {
 		t.Error("a rewind to a block above the head did not fail")
 	}
-	for len(served()) < 3 { // what failed does not wait until its network is served again
-		time.Sleep(5 * time.Millisecond)
-	}
+	// What failed does not wait until its network is served again.
+	await.Until(t, "three networks to be served", func() bool { return len(served()) == 3 })
 	if listed, err := RemoveNetwork(t.Context(), data, "l2"); err != nil || listed {
 		t.Errorf("remove: listed %t, %v", listed, err)
 	}

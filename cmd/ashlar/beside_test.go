@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"ashlar/internal/await"
 	"ashlar/kv/pebble"
 )
 
@@ -51,11 +51,10 @@ func TestBesideServer(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for exists := false; !exists; { // ends with the test's own deadline if it never listens
+	await.Until(t, "the control socket", func() bool {
 		_, err := os.Stat(filepath.Join(d.path, "control.sock"))
-		exists = err == nil
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err == nil
+	})
 	if err := server.Process.Signal(syscall.SIGHUP); err != nil { // which does not stop it
 		t.Fatal(err)
 	}

@@ -8,23 +8,22 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"ashlar/internal/await"
 )
 
-// appears waits for a file of that pattern; it ends with the test's own deadline, or with
-// the process's end, which is an error.
+// appears waits for a file of that pattern. It is an error if the process ends before.
 func appears(t *testing.T, pattern string, ended <-chan error) {
 	t.Helper()
-	for {
-		if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
-			return
-		}
+	await.Until(t, pattern, func() bool {
 		select {
 		case err := <-ended:
 			t.Fatalf("the process ended (%v) before there was %s", err, pattern)
-		case <-time.After(10 * time.Millisecond):
+		default:
 		}
-	}
+		found, err := filepath.Glob(pattern)
+		return err != nil || len(found) > 0
+	})
 }
 
 // A terminal that is closed sends SIGHUP: the demo takes its temporary directory away. Under
@@ -64,7 +63,7 @@ func TestClosedTerminal(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			<-ended
+			await.Receive(t, "the end of the demo", ended)
 			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v\n%s", left, err, out)
 			}

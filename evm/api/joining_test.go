@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
-	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/api"
 	"ashlar/evm/ingest"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -60,7 +60,7 @@ func TestFiltersStartAtTheirHead(t *testing.T) {
 	move(b2)
 	poll := func(filter string) (all []notification) {
 		t.Helper()
-		for len(all) == 0 || all[len(all)-1].Block != b2.Hash() {
+		await.Until(t, "the newest block in "+filter, func() bool {
 			var results []json.RawMessage
 			s.ask(t, &results, "eth_getFilterChanges", filter)
 			for _, result := range results {
@@ -70,8 +70,8 @@ func TestFiltersStartAtTheirHead(t *testing.T) {
 				}
 				all = append(all, notification{Block: one.Block, Removed: one.Removed})
 			}
-			time.Sleep(time.Millisecond)
-		}
+			return len(all) > 0 && all[len(all)-1].Block == b2.Hash()
+		})
 		return all
 	}
 	came := func(block *types.Block) notification { return notification{Block: block.Hash()} }

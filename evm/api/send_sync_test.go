@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
+
+	"ashlar/internal/await"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -17,12 +18,10 @@ func TestSendSync(t *testing.T) {
 	request := requestOf(t, "eth_sendRawTransactionSync", hexutil.Bytes(o.signed(0)))
 	answered := make(chan string)
 	go func() { answered <- string(o.Answer(t.Context(), []byte(request), nil)) }()
-	for o.chain.Pool().Version() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	for pending := 0; pending == 0; pending, _ = o.chain.Pool().Stats() {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "the transaction to wait", func() bool {
+		pending, _ := o.chain.Pool().Stats()
+		return o.chain.Pool().Version() > 0 && pending > 0
+	})
 	block := o.mine()
 	var got struct {
 		Result struct {

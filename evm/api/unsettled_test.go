@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/archive"
@@ -17,6 +16,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/evm/source/file"
 	"ashlar/history/tip"
+	"ashlar/internal/await"
 	"ashlar/internal/conformance"
 	"ashlar/internal/vectors"
 
@@ -53,13 +53,14 @@ func serveUnsettled(t *testing.T, g *core.Genesis, source ingest.Source, kept ui
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- follower.Run(ctx) }()
-	for unsettled.Forkchoice().Head.Settled().Number != last-min(last, kept) {
+	await.Until(t, "the older blocks to settle", func() bool {
 		select {
 		case err := <-done:
 			t.Fatal(err)
-		case <-time.After(time.Millisecond):
+		default:
 		}
-	}
+		return unsettled.Forkchoice().Head.Settled().Number == last-min(last, kept)
+	})
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)

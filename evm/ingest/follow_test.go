@@ -3,13 +3,13 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math/big"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/archive"
@@ -17,6 +17,7 @@ import (
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/history/tip"
+	"ashlar/internal/await"
 	"ashlar/kv"
 	"ashlar/retry"
 
@@ -82,16 +83,15 @@ func (f *followed) settle(number uint64) {
 	ctx, stop := context.WithCancel(f.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.follower.Run(ctx) }()
-	for {
-		if at, _ := f.archive.Settled(); at.Number >= number && f.tip.Forkchoice().Head.Settled() == at {
-			break
-		}
+	await.Until(f.t, fmt.Sprintf("block %d to settle", number), func() bool {
 		select {
 		case err := <-done:
 			f.t.Fatalf("the follower ended: %v", err)
-		case <-time.After(time.Millisecond):
+		default:
 		}
-	}
+		at, _ := f.archive.Settled()
+		return at.Number >= number && f.tip.Forkchoice().Head.Settled() == at
+	})
 	stop()
 	if err := <-done; err != nil {
 		f.t.Fatal(err)
@@ -158,12 +158,10 @@ func TestStoppedWhileSettling(t *testing.T) {
 		store.left = after
 		ended := make(chan error, 1)
 		go func() { ended <- f.follower.Run(ctx) }()
-		for at, _ := f.archive.Settled(); at.Number < 6; at, _ = f.archive.Settled() {
-			if ctx.Err() != nil {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+		await.Until(t, "the follower to be stopped or to have settled", func() bool {
+			at, _ := f.archive.Settled()
+			return at.Number >= 6 || ctx.Err() != nil
+		})
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("stopped after write %d: %v", after, err)

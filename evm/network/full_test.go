@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
@@ -70,25 +70,23 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
-	await := func(is func(family.Status) bool) family.Status {
+	awaitStatus := func(what string, is func(family.Status) bool) (status family.Status) {
 		t.Helper()
-		for {
-			status, err := n.Status(t.Context())
-			if err != nil {
+		await.Until(t, what, func() bool {
+			var err error
+			if status, err = n.Status(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if is(status) {
-				return status
-			}
-			time.Sleep(time.Millisecond)
-		}
+			return is(status)
+		})
+		return status
 	}
-	await(func(s family.Status) bool { return s.Head == 5 && s.Source.Behind == 0 })
+	awaitStatus("the first head", func(s family.Status) bool { return s.Head == 5 && s.Source.Behind == 0 })
 	for range 2 {
 		head := n.(*network).tip.Forkchoice().Head.Ref().Number
 		full.Store(true)
 		node.Set(chain[:head+8], 0, 0)
-		status := await(func(s family.Status) bool {
+		status := awaitStatus("the stop on a full disk", func(s family.Status) bool {
 			return s.Stopped != nil && s.Source.Problem != "" && !s.Source.Upstreams[0].Used
 		})
 		if status.Head != head || status.Stopped.Since == 0 {
@@ -100,7 +98,7 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 			t.Errorf("on a full disk eth_syncing answers %s, %v, expected %s", syncing, err, want)
 		}
 		full.Store(false)
-		await(func(s family.Status) bool { return s.Head == head+7 && s.Stopped == nil && s.Source.Problem == "" })
+		awaitStatus("the head with space again", func(s family.Status) bool { return s.Head == head+7 && s.Stopped == nil && s.Source.Problem == "" })
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"ashlar/account"
 	"ashlar/evm/archive"
@@ -15,6 +14,7 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 
 	"github.com/coder/websocket"
@@ -90,16 +90,13 @@ func serveWindow(t *testing.T, w window.Window) *windowServer {
 func (s *windowServer) grow(head, settled uint64) {
 	s.t.Helper()
 	s.node.Set(s.chain[:head+1], settled, settled)
-	for {
+	await.Until(s.t, fmt.Sprintf("the head %d and the settled block %d", head, settled), func() bool {
 		status, err := s.network.Status(s.t.Context())
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if status.Head == head && status.Settled == settled {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return status.Head == head && status.Settled == settled
+	})
 }
 
 // move moves the window and removes what is older.

@@ -23,6 +23,8 @@ func TestPassedOnce(t *testing.T) {
 	case <-atA:
 	case <-atB:
 		other = atA
+	case answer := <-done:
+		t.Fatalf("it was answered with %s and not sent to a node", answer)
 	}
 	select {
 	case <-other:

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
+	"ashlar/internal/await"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/kv/rowcache"
@@ -368,9 +368,7 @@ func keepMuch(t *testing.T, below kv.Store, dir string) {
 			t.Fatal(err)
 		}
 		cached.Follow(number, yield([]written{{named, kv.Row{Partition: []byte("p"), Sort: number, Value: value}}}))
-		for cached.Queued() > 0 { // a full queue would drop rows
-			time.Sleep(time.Millisecond)
-		}
+		await.Until(t, "an empty queue", func() bool { return cached.Queued() == 0 }) // a full one would drop rows
 	}
 	if err := cached.Close(); err != nil {
 		t.Fatal(err)

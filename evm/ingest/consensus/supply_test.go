@@ -17,6 +17,7 @@ import (
 	"ashlar/evm/ingest/upstream"
 	"ashlar/evm/source/engine"
 	"ashlar/evm/source/node"
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -80,13 +81,8 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 
 // await waits until a block is the head.
 func (s *supplied) await(want *types.Block) {
-	for {
-		moved := s.Tip.Moved()
-		if s.Forkchoice().Head.Ref() == ref(want) {
-			return
-		}
-		<-moved
-	}
+	s.t.Helper()
+	await.Until(s.t, "the head "+ref(want).String(), func() bool { return s.Forkchoice().Head.Ref() == ref(want) })
 }
 
 // Missing ancestors of a head are fetched, whether or not the head itself was sent, and the
@@ -113,9 +109,10 @@ func TestMissingAncestorsAreFetched(t *testing.T) {
 	}
 	s.expect("an unknown head", status, engine.Syncing, nil)
 	s.await(blocks[59])
-	for syncing := true; syncing; _, syncing = s.chain.Sync() {
-		time.Sleep(time.Millisecond) // the way ends after the head was moved
-	}
+	await.Until(t, "the end of the way", func() bool { // after the head was moved
+		_, syncing := s.chain.Sync()
+		return !syncing
+	})
 }
 
 // A distant head is reached by a bulk import up to the finalized block.
@@ -128,9 +125,7 @@ func TestFarBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await(blocks[399])
-	for s.Forkchoice().Head.Settled().Number < 351 {
-		time.Sleep(time.Millisecond) // wait while the follower settles the rest
-	}
+	await.Until(t, "the follower to settle the rest", func() bool { return s.Forkchoice().Head.Settled().Number >= 351 })
 	if at := s.Forkchoice().Finalized; at != ref(blocks[350]) {
 		t.Errorf("finalized is %s", at)
 	}
@@ -187,9 +182,10 @@ func TestLyingSupply(t *testing.T) {
 			if _, err := s.tell(blocks[39], nil, nil); err != nil {
 				t.Fatal(err)
 			}
-			for s.supplier.Status().Nodes[0].Counts.Invalid+s.supplier.Status().Nodes[0].Counts.Failures == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			await.Until(t, "a lie to be found", func() bool {
+				counts := s.supplier.Status().Nodes[0].Counts
+				return counts.Invalid+counts.Failures > 0
+			})
 			if head := s.Forkchoice().Head.Ref(); head != ref(s.Genesis) {
 				t.Errorf("the head is %s", head)
 			}
