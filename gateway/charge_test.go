@@ -10,16 +10,10 @@ import (
 	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 )
-
-// until waits until a condition holds.
-func until(holds func() bool) {
-	for !holds() {
-		time.Sleep(time.Millisecond)
-	}
-}
 
 // A call that finds no place in the queue is free. A call whose client gives up while it
 // waits costs as much as one that runs; otherwise filling the queue would be free.
@@ -47,14 +41,14 @@ func TestOnlyWhatIsRefusedCostsNothing(t *testing.T) {
 		asked := gateway.Call{Network: "alpha", Key: &one.Key, Client: netip.MustParseAddr("192.0.2.1"), Request: []byte(call("test_name"))}
 		s.handler.Do(ctx, asked, func(gateway.Reply) {})
 	}()
-	until(waiting)
+	await.Until(t, "a call that waits", waiting)
 	leave()
 	<-left
 	go func() {
 		status, _, _ := s.with(one.APIKey, call("test_name"))
 		statuses <- status
 	}()
-	until(waiting)
+	await.Until(t, "a call that waits", waiting)
 	for range 5 {
 		if status, _, answer := s.with(one.APIKey, call("test_name")); status != 503 {
 			t.Errorf("no place to wait: %d %s", status, answer)

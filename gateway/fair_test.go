@@ -14,6 +14,7 @@ import (
 	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 
@@ -48,7 +49,7 @@ func TestKeysOfAnAccountShareSlots(t *testing.T) {
 			asked++
 		}
 	}
-	until(func() bool { return s.handler.Stats().LightWaiting == asked-ofOneAccount })
+	await.Until(t, "the calls of one account to wait", func() bool { return s.handler.Stats().LightWaiting == asked-ofOneAccount })
 	for range ofOneAccount {
 		<-begun
 	}
@@ -151,7 +152,7 @@ func waitsForASlot(t *testing.T, request, encoding string) {
 	go ask(goodKey, call("test_held"), "")
 	<-begun
 	go ask(secondKey, request, encoding)
-	until(func() bool { return s.handler.Stats().HeavyWaiting == 1 })
+	await.Until(t, "a heavy call to wait", func() bool { return s.handler.Stats().HeavyWaiting == 1 })
 	close(release)
 	for range 2 {
 		if status := <-statuses; status != http.StatusOK {

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ashlar/account"
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 	"ashlar/limit"
@@ -270,7 +272,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if answer := c.receive(); answer != busyAnswer {
 		t.Errorf("an answer over it on a WebSocket: %.200s", answer)
 	}
-	until(func() bool { return s.handler.Stats().HeldBytes == 0 })
+	await.Until(t, "memory to be released", func() bool { return s.handler.Stats().HeldBytes == 0 })
 }
 
 func TestReload(t *testing.T) {
@@ -345,7 +347,13 @@ func TestGateKeepsErrors(t *testing.T) {
 
 // The time that a client takes to send a request does not count as time of its methods.
 func TestRequestTimeBeginsAfterTheBody(t *testing.T) {
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{RequestTime: 100 * time.Millisecond}}, 0)
+	synctest.Test(t, testRequestTimeBeginsAfterTheBody)
+}
+
+func testRequestTimeBeginsAfterTheBody(t *testing.T) {
+	line, end := servePipe(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{RequestTime: 100 * time.Millisecond}})
+	defer end()
+	client := &http.Client{Transport: &http.Transport{DialContext: line.DialContext, DisableKeepAlives: true}}
 	for encoding, text := range map[string]string{"identity": call("test_name"), "gzip": zipped(t, call("test_name"))} {
 		body, send := io.Pipe()
 		go func() {
@@ -353,7 +361,7 @@ func TestRequestTimeBeginsAfterTheBody(t *testing.T) {
 			_, _ = io.WriteString(send, text)
 			_ = send.Close()
 		}()
-		request, err := http.NewRequest("POST", s.url+"/v3/"+goodKey, body)
+		request, err := http.NewRequest("POST", "http://pipe/v3/"+goodKey, body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 	"ashlar/limit"
@@ -78,7 +79,7 @@ func TestMemoryWhileABatchIsMade(t *testing.T) {
 	if len(begun) != 0 {
 		t.Error("a call was made that was refused")
 	}
-	until(func() bool { return s.handler.Stats().HeldBytes == 0 }) // memory is released after the answer is written
+	await.Until(t, "memory to be released", func() bool { return s.handler.Stats().HeldBytes == 0 }) // after the answer is written
 }
 
 // A call that checks its room stops when memory runs out, before its result is complete.
@@ -95,7 +96,7 @@ func TestMemoryWhileAResultIsMade(t *testing.T) {
 	if *parts > 2*mebibyte/1000 {
 		t.Errorf("%d KB were made of which 2 MiB could be held", *parts)
 	}
-	until(func() bool { return s.handler.Stats().HeldBytes == 0 }) // memory is released after the answer is written
+	await.Until(t, "memory to be released", func() bool { return s.handler.Stats().HeldBytes == 0 }) // after the answer is written
 }
 
 // A key that does not read its answers holds at most half of the memory, on any number of
@@ -113,7 +114,7 @@ func TestWhoDoesNotReadLeavesMemory(t *testing.T) {
 		defer conn.Close()
 		fmt.Fprintf(conn, "POST /v3/%s HTTP/1.1\r\nHost: a.test\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", goodKey, len(request), request)
 	}
-	until(func() bool {
+	await.Until(t, "answers to hold memory and others to be refused", func() bool {
 		stats := s.handler.Stats()
 		return stats.HeldBytes >= 48*mebibyte && stats.Refused[gateway.RefusedMemory] >= 2
 	})
@@ -155,7 +156,7 @@ func TestMemoryOfReusedBuffers(t *testing.T) {
 	for range 60 {
 		c.receive()
 	}
-	until(func() bool { return s.handler.Stats().HeldBytes == 0 }) // memory is released after the answer is written
+	await.Until(t, "memory to be released", func() bool { return s.handler.Stats().HeldBytes == 0 }) // after the answer is written
 }
 
 // A method can lend memory of its account to work outside of the request.
@@ -194,6 +195,6 @@ func TestMemoryOfCompressedAnswers(t *testing.T) {
 		if got := response.Header.Get("Content-Encoding"); response.StatusCode != 200 || got != coding || len(answer) < mebibyte {
 			t.Errorf("%d bytes of memory: status %d, encoding %q, %d bytes; expected %q", memory, response.StatusCode, got, len(answer), coding)
 		}
-		until(func() bool { return s.handler.Stats().HeldBytes == 0 })
+		await.Until(t, "memory to be released", func() bool { return s.handler.Stats().HeldBytes == 0 })
 	}
 }

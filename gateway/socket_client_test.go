@@ -1,8 +1,12 @@
 package gateway_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
+
+	"ashlar/internal/await"
 
 	"github.com/coder/websocket"
 )
@@ -42,18 +46,29 @@ func (c *socket) send(messages ...string) {
 
 func (c *socket) receive() string {
 	c.t.Helper()
-	_, message, err := c.conn.Read(c.t.Context())
+	message, err := c.read()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return string(message)
 }
 
+// read waits for a message, or for the end of the connection.
+func (c *socket) read() ([]byte, error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), await.Patience)
+	defer cancel()
+	_, message, err := c.conn.Read(ctx)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("waited in vain for a message or the end of the connection: %w", err)
+	}
+	return message, err
+}
+
 // closed reads until the connection ends and returns the server's close code and reason.
 func (c *socket) closed() (code websocket.StatusCode, reason string) {
 	c.t.Helper()
 	for {
-		_, _, err := c.conn.Read(c.t.Context())
+		_, err := c.read()
 		if close := (websocket.CloseError{}); errors.As(err, &close) {
 			return close.Code, close.Reason
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/internal/pipes"
 	"ashlar/jsonrpc/jsonrpctest"
 
@@ -162,7 +163,7 @@ func TestMemoryOfCompressedMessages(t *testing.T) {
 			if compressed != c.compressed || len(answer) < c.size || !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":1,"result":"`) || !strings.HasSuffix(answer, `"}`) {
 				t.Errorf("compressed: %t, expected %t; %d bytes, %.100q", compressed, c.compressed, len(answer), answer)
 			}
-			until(func() bool { return handler.Stats().HeldBytes == 0 })
+			await.Until(t, "memory to be released", func() bool { return handler.Stats().HeldBytes == 0 })
 			conn.Close()
 			if err := stop(); err != nil {
 				t.Error(err)

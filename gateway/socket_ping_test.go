@@ -65,8 +65,14 @@ func dialPipe(t *testing.T, config gateway.Config, compression websocket.Compres
 // dialLine opens a WebSocket on a server of startPipe.
 func dialLine(t *testing.T, line *pipes.Listener, compression websocket.CompressionMode) *socket {
 	t.Helper()
-	dialer := &http.Client{Transport: &http.Transport{DialContext: line.DialContext}}
-	conn, _, err := websocket.Dial(t.Context(), "ws://pipe/ws/v3/"+goodKey, &websocket.DialOptions{HTTPClient: dialer, CompressionMode: compression})
+	return dialLineWith(t, line, &websocket.DialOptions{CompressionMode: compression})
+}
+
+// dialLineWith is dialLine with options, in which it sets the client.
+func dialLineWith(t *testing.T, line *pipes.Listener, options *websocket.DialOptions) *socket {
+	t.Helper()
+	options.HTTPClient = &http.Client{Transport: &http.Transport{DialContext: line.DialContext}}
+	conn, _, err := websocket.Dial(t.Context(), "ws://pipe/ws/v3/"+goodKey, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ashlar/account"
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 
@@ -124,7 +126,7 @@ func TestSocketsOfOneAreBounded(t *testing.T) {
 	s.dialWith(other, nil)
 	refused(other, 503, busyAnswer)
 	first.conn.CloseNow()
-	until(func() bool { // the server has seen the end of the connection, and released its place
+	await.Until(t, "the place of a connection that has ended", func() bool {
 		conn, _, err := websocket.Dial(t.Context(), s.url+"/ws/v3/"+greedy, nil)
 		if err == nil {
 			t.Cleanup(func() { conn.CloseNow() })
@@ -270,14 +272,19 @@ func TestIdleAndDeadSocketsAreClosed(t *testing.T) {
 	s = start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Ping: 50 * time.Millisecond}}, 0)
 	silent := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return false }})
 	silent.expectClosed(websocket.StatusGoingAway, "no answer to ping")
+}
 
-	// Time enough for the client to answer, however busy the machine is.
-	s = start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Ping: 2 * time.Second}}, 0)
+func TestAnsweringSocketsStayOpen(t *testing.T) { synctest.Test(t, testAnsweringSocketsStayOpen) }
+
+func testAnsweringSocketsStayOpen(t *testing.T) {
+	line, end := servePipe(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Ping: 2 * time.Second}})
+	defer end()
 	pinged := make(chan struct{}, 10)
-	answering := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool {
+	answering := dialLineWith(t, line, &websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool {
 		pinged <- struct{}{}
 		return true
 	}})
+	defer func() { _ = answering.conn.CloseNow() }()
 	received := make(chan string, 1)
 	go func() { // a client answers pings only while reading
 		_, message, _ := answering.conn.Read(t.Context())
@@ -326,7 +333,7 @@ func TestLostSocketsAreNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(release)
-	until(func() bool { return s.handler.Stats().Sockets == 0 })
+	await.Until(t, "the connection to end", func() bool { return s.handler.Stats().Sockets == 0 })
 	if n := len(begun) + 1; n > messages/10 {
 		t.Errorf("%d calls of %d were answered after their client had left", n, messages)
 	}

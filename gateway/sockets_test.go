@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 )
@@ -77,29 +78,24 @@ func TestSweepEndsWhatTakesTooLong(t *testing.T) {
 			if _, err := io.Copy(io.Discard, in); err != nil && !strings.Contains(err.Error(), "reset") {
 				t.Fatal(err)
 			}
-			for h.sockets.count() > 0 {
-				time.Sleep(time.Millisecond)
-			}
+			await.Until(t, "the connection to end", func() bool { return h.sockets.count() == 0 })
 		})
 	}
 }
 
 // underWay waits until the watched operation of the only connection has started.
 func underWay(t *testing.T, open *sockets, watch func(*socket) *stopwatch) time.Time {
-	for {
+	t.Helper()
+	var began int64
+	await.Until(t, "an operation to start", func() bool {
 		open.mu.Lock()
+		defer open.mu.Unlock()
 		for s := range open.open {
-			if began := watch(s).began.Load(); began != 0 {
-				open.mu.Unlock()
-				return time.Unix(0, began)
-			}
+			began = watch(s).began.Load()
 		}
-		open.mu.Unlock()
-		if t.Context().Err() != nil {
-			t.Fatal("nothing began")
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return began != 0
+	})
+	return time.Unix(0, began)
 }
 
 // A stream that was stopped before it began makes no message.

@@ -14,6 +14,7 @@ import (
 	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 
@@ -74,7 +75,8 @@ func TestSteps(t *testing.T) {
 			t.Errorf("message %d is %s", i, got)
 		}
 	}
-	until(func() bool { // the call, three messages, three blank steps and the end, at 5 credits
+	// The call, three messages, three blank steps and the end, at 5 credits.
+	await.Until(t, "40 credits", func() bool {
 		lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{issued.Key.ID}, By: usage.ByMethod, To: time.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +110,7 @@ func TestStepsTakeSlots(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the step ended with %v", err)
 	}
-	until(func() bool { return s.handler.Stats().HeavyRunning == 0 && s.handler.Stats().HeldBytes == 0 })
+	await.Until(t, "the slot and the memory to be free", func() bool { return s.handler.Stats().HeavyRunning == 0 && s.handler.Stats().HeldBytes == 0 })
 }
 
 // A stream waits while its rate is exceeded, and ends with its quota or with an error.

@@ -12,6 +12,7 @@ import (
 	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/gateway"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 
@@ -136,7 +137,7 @@ func TestStreamThatFallsBehindEndsItsConnection(t *testing.T) {
 func (c *socket) drained(code websocket.StatusCode, reason string) (messages int) {
 	c.t.Helper()
 	for {
-		if _, _, err := c.conn.Read(c.t.Context()); err != nil {
+		if _, err := c.read(); err != nil {
 			var closed websocket.CloseError
 			if !errors.As(err, &closed) || closed.Code != code || closed.Reason != reason {
 				c.t.Errorf("ended with %v, expected %d %s", err, code, reason)
@@ -193,19 +194,19 @@ func TestStreamsHoldMemory(t *testing.T) {
 		c.receive()
 	}
 	held := func(want int64) func() bool { return func() bool { return s.handler.Stats().HeldBytes == want } }
-	until(held(2 * 4096))
+	await.Until(t, "the memory of streams", held(2*4096))
 	c.send(call("test_subscribe"))
 	if got := c.receive(); !strings.Contains(got, "the server is busy") {
 		t.Errorf("more than half of the memory: %s", got)
 	}
 	c.conn.CloseNow()
-	until(held(0))
+	await.Until(t, "the memory of streams", held(0))
 
 	s = start(t, gateway.Config{Networks: []gateway.Network{streaming(1e6, 10_000, ended)}, Limits: gateway.Limits{Memory: 1 << 20}}, 0)
 	slow := s.dial(nil)
 	slow.send(call("test_subscribe"))
 	<-ended // the client does not read
-	until(held(0))
+	await.Until(t, "the memory of streams", held(0))
 }
 
 // A subscription whose answer is dropped, because it does not fit beside the others of its batch or

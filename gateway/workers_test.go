@@ -5,12 +5,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"ashlar/internal/await"
 )
 
 // ids returns the goroutines in which n functions run at the same time, once five workers are
 // idle again.
-func (w *workers) ids(n int) map[string]bool {
+func (w *workers) ids(t *testing.T, n int) map[string]bool {
 	var running, done sync.WaitGroup
 	var mu sync.Mutex
 	all := make(map[string]bool)
@@ -29,9 +30,7 @@ func (w *workers) ids(n int) map[string]bool {
 		})
 	}
 	done.Wait()
-	for w.resting() < 5 { // as many as the tests start
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "five idle workers", func() bool { return w.resting() >= 5 }) // as many as the tests start
 	return all
 }
 
@@ -45,17 +44,17 @@ func (w *workers) resting() int {
 func TestWorkersAreUsedAgain(t *testing.T) {
 	var w workers
 	defer w.close()
-	first := w.ids(5)
+	first := w.ids(t, 5)
 	if len(first) != 5 {
 		t.Fatalf("%d goroutines", len(first))
 	}
-	for id := range w.ids(3) {
+	for id := range w.ids(t, 3) {
 		if !first[id] {
 			t.Errorf("%s is new", id)
 		}
 	}
 	w.trim() // the first trim ends none: all were needed before
-	w.ids(3)
+	w.ids(t, 3)
 	w.trim()
 	if n := w.resting(); n != 3 {
 		t.Errorf("%d workers after a time in which 3 were needed", n)
@@ -64,14 +63,14 @@ func TestWorkersAreUsedAgain(t *testing.T) {
 	if n := w.resting(); n != 0 {
 		t.Errorf("%d workers after a time in which none was needed", n)
 	}
-	if again := w.ids(5); len(again) != 5 {
+	if again := w.ids(t, 5); len(again) != 5 {
 		t.Errorf("%d goroutines", len(again))
 	}
 }
 
 func TestWorkersClose(t *testing.T) {
 	var w workers
-	w.ids(5)
+	w.ids(t, 5)
 	w.trim() // all five are spare
 	begun, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	w.run(func() {
