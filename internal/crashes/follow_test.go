@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/evm/genesis"
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 	"ashlar/internal/node"
 
@@ -197,7 +198,7 @@ func finishFollowing(t *testing.T, n network, upstream *followed, want contents)
 	last := uint64(len(upstream.chain) - 1)
 	upstream.head = int(last)
 	upstream.Set(upstream.chain, last, last)
-	for settled := uint64(0); settled < last && t.Context().Err() == nil; {
+	await.Until(t, fmt.Sprintf("block %d to settle", last), func() bool {
 		text, err := n.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -206,14 +207,13 @@ func finishFollowing(t *testing.T, n network, upstream *followed, want contents)
 		if err := json.Unmarshal([]byte(text), &status); err != nil {
 			t.Fatal(err)
 		}
-		settled = status.Networks[0].Settled
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-p.Done():
+		settled := status.Networks[0].Settled
+		if settled < last && hasEnded(p) {
 			_, err := p.Wait()
 			t.Fatalf("the service has ended at block %d of %d: %v", settled, last, err)
 		}
-	}
+		return settled >= last
+	})
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}

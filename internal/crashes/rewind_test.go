@@ -31,7 +31,7 @@ func TestKillRewind(t *testing.T) {
 	random := rand.New(rand.NewPCG(rewindSeed, 0))
 	var landed, refused, completed int
 	whole := time.Second // about how long a rewind takes, after the first one
-	for landed < wanted {
+	for landed < wanted || refused == 0 && landed < 5*wanted { // on a busy machine few kills hit a rewind
 		started := time.Now()
 		p, err := long.Rewind(t.Context(), to)
 		if err != nil {
