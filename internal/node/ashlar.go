@@ -207,6 +207,8 @@ func (a Ashlar) Demo(ctx context.Context, flags ...string) (*Process, string, er
 	if err != nil {
 		return nil, "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -219,7 +221,7 @@ func (a Ashlar) Demo(ctx context.Context, flags ...string) (*Process, string, er
 			return nil, "", errors.Join(errors.New("ashlar demo exited before it printed its URL"), err)
 		case <-ctx.Done():
 			p.Kill()
-			return nil, "", ctx.Err()
+			return nil, "", fmt.Errorf("ashlar demo did not print its URL: %w, its last words:\n%s", ctx.Err(), p.Output())
 		case <-tick.C:
 		}
 	}

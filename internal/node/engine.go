@@ -19,6 +19,8 @@ var engineAddress = regexp.MustCompile(`serving a consensus client.* address=([0
 // Engine waits until the service serves the Engine API, and returns a client that uses the
 // secret in a file.
 func (p *Process) Engine(ctx context.Context, secretFile string) (*Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -29,7 +31,7 @@ func (p *Process) Engine(ctx context.Context, secretFile string) (*Client, error
 		case <-p.Done():
 			return nil, fmt.Errorf("ended before it listened to a consensus client:\n%s", p.Output())
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, fmt.Errorf("did not listen to a consensus client: %w, its last words:\n%s", ctx.Err(), p.Output())
 		case <-tick.C:
 		}
 	}

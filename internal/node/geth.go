@@ -110,7 +110,11 @@ func (g Geth) ServeEngine(ctx context.Context, gasCap uint64) (d DrivenGeth, err
 	if d.Process, d.Public, d.Socket, err = g.listen(ctx, args...); err != nil {
 		return d, err
 	}
-	if d.Engine, err = NewEngineClient("http://"+address, filepath.Join(g.Data, "geth", "jwtsecret")); err != nil {
+	d.Engine, err = NewEngineClient("http://"+address, filepath.Join(g.Data, "geth", "jwtsecret"))
+	if err == nil {
+		err = d.awaitReady(ctx, d.Engine) // geth listens here last
+	}
+	if err != nil {
 		d.Kill()
 	}
 	return d, err

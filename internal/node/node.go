@@ -151,9 +151,14 @@ func (p *Process) end(signal syscall.Signal) error {
 	}
 }
 
+// readyTime is the time for a process to answer. It is far longer than a start takes on a busy machine.
+const readyTime = 5 * time.Minute
+
 // awaitReady returns when the endpoint answers eth_chainId, if only that it has no such method, or
 // with an error if the process ends or does not answer in time.
 func (p *Process) awaitReady(ctx context.Context, c *Client) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
 	for {
 		var id string
 		err := c.Call(ctx, &id, "eth_chainId")
