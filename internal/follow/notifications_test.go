@@ -50,10 +50,11 @@ func (s *stream) last() (last notification, count int) {
 }
 
 // awaitPolled mines a block after the other until clients that poll have the newest log. ethers polls when
-// there is a new block, unless it still waits for the answer about the one before.
+// there is a new block, unless it still waits for the answer about the one before. So each block is left more
+// time than the one before, a minute in the end.
 func awaitPolled(t *testing.T, u *upstream, clients []*client) {
 	t.Helper()
-	for range 10 {
+	for left := 2 * time.Second; left < 2*time.Minute; left *= 2 {
 		u.mine(1)
 		all := call[[]types.Log](t, u.client, "eth_getLogs", map[string]any{"fromBlock": "0x0", "address": counter})
 		newest := all[len(all)-1]
@@ -61,11 +62,10 @@ func awaitPolled(t *testing.T, u *upstream, clients []*client) {
 			last, _ := c.streams[polled].last()
 			return last.Topic != newest.Topics[0] || last.Removed
 		}
-		for range 200 {
+		for end := time.Now().Add(left); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			if !slices.ContainsFunc(clients, behind) {
 				return
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }
