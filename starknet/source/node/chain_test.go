@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/internal/await"
 	"ashlar/starknet"
 	"ashlar/starknet/source/node/nodetest"
 
@@ -100,7 +101,9 @@ func (c *keptChain) arrived() error {
 func followTo(t testing.TB, n *Node, first uint64, held []*starknet.Block, want []*starknet.Block) *keptChain {
 	t.Helper()
 	kept := &keptChain{t: t, until: common.Hash(want[len(want)-1].Hash), blocks: slices.Clone(held)}
-	if err := n.Follow(t.Context(), first, kept); !errors.Is(err, errArrived) {
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
+	defer cancel()
+	if err := n.Follow(ctx, first, kept); !errors.Is(err, errArrived) {
 		t.Fatalf("Follow returned %v before it was complete", err)
 	}
 	if len(kept.blocks) != len(want) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/starknet"
 	"ashlar/starknet/source/node/nodetest"
 )
@@ -172,9 +173,7 @@ func TestCancelEndsFollow(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- newNode(t, options).Follow(ctx, 0, &keptChain{t: t}) }()
-		for fake.Questions("starknet_blockHashAndNumber") == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		await.Until(t, "the first question", func() bool { return fake.Questions("starknet_blockHashAndNumber") > 0 })
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: Follow returned %v", test.name, err)
