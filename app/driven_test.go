@@ -1,7 +1,6 @@
 package app
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,12 +14,8 @@ import (
 
 // A network with an engine is driven by whoever knows the secret, and says so.
 func TestDrivenByAConsensusClient(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := node.FreeAddress()
 	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s, _ := served(t, func(c *config.Config) {

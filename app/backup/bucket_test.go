@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 )
 
@@ -26,13 +26,12 @@ func bucketServer(t *testing.T) {
 	if bin == "" {
 		vectors.Missing(t, "needs an S3 server: put versitygw on PATH or name it in ASHLAR_VERSITYGW (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := node.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
 	root, sidecar := t.TempDir(), t.TempDir()
-	if err := errors.Join(listener.Close(), os.Mkdir(filepath.Join(root, "backups"), 0o700)); err != nil {
+	if err := os.Mkdir(filepath.Join(root, "backups"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	server := exec.CommandContext(t.Context(), bin, "--access", "key-id", "--secret", "key-secret", "--port", address, "--quiet", "--health", "/health",

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 )
 
@@ -96,18 +97,17 @@ func (a *authority) root(t *testing.T, url string) []byte {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := node.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 // A listener gets its certificate from an authority that connects to it, keeps it, and
 // has it again after a restart, when the authority is gone.
 func TestACME(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", freeAddress(t)) // which it has again below
 	if err != nil {
 		t.Fatal(err)
 	}
