@@ -3,7 +3,9 @@ package network
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,7 +94,9 @@ func TestAllNodesAreSetAside(t *testing.T) {
 		t.Errorf("the status: %+v, %v", status.Source, err)
 	}
 
-	blocks[5]["miner"] = forwardtest.Emitter.Hex() // not the block of the hash
-	w = serve(t, newStore(t), func(e *Entries) { e.Checked = checkHeaders }, nodeOf(t, blocks), nodeOf(t, blocks))
+	wrong := slices.Clone(blocks) // the nodes above still answer
+	wrong[5] = maps.Clone(blocks[5])
+	wrong[5]["miner"] = forwardtest.Emitter.Hex() // not the block of the hash
+	w = serve(t, newStore(t), func(e *Entries) { e.Checked = checkHeaders }, nodeOf(t, wrong), nodeOf(t, wrong))
 	w.expect("eth_blockNumber", "[]", refused)
 }
