@@ -17,6 +17,7 @@ import (
 	"ashlar/evm/proven"
 	"ashlar/evm/query"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 	"ashlar/jsonrpc"
 	"ashlar/upstream"
@@ -298,11 +299,7 @@ func TestPoolWaitsWhileNodesAreAside(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	select {
-	case <-ran:
-	case <-time.After(20 * time.Second):
-		t.Error("there is a head, but the pool does not run")
-	}
+	await.Receive(t, "the pool to run, now that there is a head", ran)
 }
 
 // The error about an address that is in use names the entry of the configuration.

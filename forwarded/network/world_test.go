@@ -13,6 +13,7 @@ import (
 	"ashlar/feed"
 	"ashlar/forwarded/archive"
 	"ashlar/forwarded/forwardtest"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
@@ -64,7 +65,7 @@ func serve(t *testing.T, store kv.Store, change func(*Entries), nodes ...*forwar
 		t.Fatal(err)
 	}
 	w := &world{t: t, store: store, network: opened.(*network)}
-	w.network.logTime = time.Minute // the race detector makes large answers slow
+	w.network.logTime = await.Patience // the race detector makes large answers slow
 	if w.methods, err = opened.Serve(t.Context(), family.Service{Name: "test", Filters: feed.Limits{}.WithDefaults()}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func (w *world) call(method, params string) string {
 	if m == nil {
 		w.t.Fatalf("the method %s is not served", method)
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), await.Patience)
 	defer cancel()
 	out, err := m.Handler(ctx, []byte(params), nil)
 	var known *jsonrpc.Error
