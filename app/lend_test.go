@@ -15,6 +15,7 @@ import (
 	"ashlar/account/control"
 	"ashlar/app/config"
 	"ashlar/app/store"
+	"ashlar/internal/await"
 	"ashlar/kv"
 
 	"github.com/coder/websocket"
@@ -118,7 +119,7 @@ func TestLendNetwork(t *testing.T) {
 // eventually waits until something holds.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it never happened")
 		}

@@ -55,7 +55,7 @@ func TestCheckedReorganization(t *testing.T) {
 	for _, block := range wrong[5:] {
 		want = append(want, block.Hash())
 	}
-	for end := time.Now().Add(time.Minute); len(hashes) < len(want) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); len(hashes) < len(want) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		var more []common.Hash // blocks are published one after the other
 		s.call(&more, "eth_getFilterChanges", fmt.Sprintf("[%q]", blocks))
 		hashes = append(hashes, more...)
@@ -124,7 +124,7 @@ func TestCheckedCatchesUp(t *testing.T) {
 	s.call(&filter, "eth_newFilter", "[{}]")
 	source.Set(blocks, 0, 0)
 	s.await(blocks[last])
-	for end := time.Now().Add(time.Minute); s.call(&number, "eth_blockNumber", "[]") != jsonrpc.Executed; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); s.call(&number, "eth_blockNumber", "[]") != jsonrpc.Executed; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("clients do not see the executed head")
 		}
@@ -134,7 +134,7 @@ func TestCheckedCatchesUp(t *testing.T) {
 	}
 	var changes []logged
 	want := expectedLogs(receipts, blocks, false, last, last+1)
-	for end := time.Now().Add(time.Minute); len(changes) < len(want) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); len(changes) < len(want) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		var more []logged
 		s.call(&more, "eth_getFilterChanges", fmt.Sprintf("[%q]", filter))
 		changes = append(changes, more...)
@@ -204,7 +204,7 @@ func TestCheckedTakesTransactions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // until the pool has a head
+	for end := time.Now().Add(await.Patience); ; time.Sleep(5 * time.Millisecond) { // until the pool has a head
 		var hash common.Hash
 		_, err := s.try(&hash, "eth_sendRawTransaction", encode(next))
 		if err == nil && hash == next.Hash() {
@@ -216,7 +216,7 @@ func TestCheckedTakesTransactions(t *testing.T) {
 	}
 	refuse(right[last-1].Transactions()[0], "nonce too low")
 	for _, node := range []*fakenode.Node{a, b} {
-		for end := time.Now().Add(time.Minute); len(node.Waiting()) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(await.Patience); len(node.Waiting()) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		}
 		if waiting := node.Waiting(); len(waiting) != 1 || waiting[0].Hash() != next.Hash() {
 			t.Errorf("a node has the transactions %v, want one, %s", waiting, next.Hash())
@@ -238,7 +238,7 @@ func TestCheckedTakesTransactions(t *testing.T) {
 		_, err := s.try(&receipt, "eth_sendRawTransactionSync", encode(right[last].Transactions()[second]))
 		waited <- err
 	}()
-	for end := time.Now().Add(time.Minute); len(a.Waiting()) < 2 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); len(a.Waiting()) < 2 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 	}
 	a.Set(right, 0, 0)
 	b.Set(right, 0, 0)
@@ -288,7 +288,7 @@ func TestPoolWaitsWhileNodesAreAside(t *testing.T) {
 		}
 	})
 	for err := error(nil); err == nil || !strings.Contains(err.Error(), "set aside"); time.Sleep(5 * time.Millisecond) {
-		waiting, done := context.WithTimeout(t.Context(), time.Minute)
+		waiting, done := context.WithTimeout(t.Context(), await.Patience)
 		if err = c.await(waiting); waiting.Err() != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
 	"ashlar/history/tip"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -76,7 +77,7 @@ func TestCheckedWindow(t *testing.T) {
 // awaitFirst waits until a block is the first one that is stored.
 func (s *served) awaitFirst(first uint64) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); s.network.(*network).archive.Extent().Blocks != first; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); s.network.(*network).archive.Extent().Blocks != first; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("waited in vain for the first block %d: %+v", first, s.network.(*network).archive.Extent())
 		}
@@ -134,7 +135,7 @@ func TestCheckedReaderEndsAtRewind(t *testing.T) {
 	if _, err := n.Serve(t.Context(), family.Service{Name: "checked", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()

@@ -9,6 +9,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
@@ -66,7 +67,7 @@ func (w *weakest) Weaken(v jsonrpc.Verification) { w.Verification = min(w.Verifi
 // try calls a method of the network, and returns how the answer is verified.
 func (s *served) try(into any, method, params string) (jsonrpc.Verification, error) {
 	verified := &weakest{jsonrpc.Executed}
-	ctx, cancel := context.WithTimeout(context.WithValue(s.t.Context(), jsonrpc.VerifierKey{}, jsonrpc.Verifier(verified)), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithValue(s.t.Context(), jsonrpc.VerifierKey{}, jsonrpc.Verifier(verified)), await.Patience)
 	defer cancel()
 	answer, err := s.methods[method](ctx, []byte(params), nil)
 	if err == nil {
@@ -88,7 +89,7 @@ func (s *served) call(into any, method, params string) jsonrpc.Verification {
 // await waits until a block is the head.
 func (s *served) await(head *types.Block) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); ; time.Sleep(5 * time.Millisecond) {
 		var block struct{ Hash common.Hash }
 		if _, err := s.try(&block, "eth_getBlockByNumber", `["latest",false]`); err == nil && block.Hash == head.Hash() {
 			return

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/sample"
 )
@@ -169,7 +170,7 @@ func mixedConfig(t *testing.T, genesis, upstream, more string) string {
 // awaitHead returns when a server has reached a head.
 func awaitHead(t *testing.T, c *node.Client, head uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	for {
 		var number string

@@ -202,7 +202,7 @@ func serve(t *testing.T, a node.Ashlar, address, config string) *node.Process {
 // await waits until a check passes.
 func await(t *testing.T, check func() error) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		err := check()
 		if err == nil {
 			return

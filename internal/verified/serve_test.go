@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 )
@@ -98,7 +99,7 @@ func (n network) serve(t *testing.T, head uint64) (*node.Process, *endpoint) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	for {
 		var number string
