@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"ashlar/evm/source/demo"
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 )
@@ -87,6 +89,9 @@ func read(t *testing.T, dir string, l library, s service, more ...string) (answe
 	return answers
 }
 
+// scriptTime is how long a script may run. It is far longer than any takes on a busy machine.
+const scriptTime = 2 * await.Patience
+
 // run runs a library's script and decodes its output. Scripts find their libraries in the same folder,
 // so they are copied there.
 func run(t *testing.T, dir string, l library, answers any, args ...string) {
@@ -103,7 +108,9 @@ func run(t *testing.T, dir string, l library, answers any, args ...string) {
 	if strings.ContainsRune(program, filepath.Separator) {
 		program = filepath.Join(dir, program)
 	}
-	command := exec.CommandContext(t.Context(), program, append([]string{script}, args...)...)
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, append([]string{script}, args...)...)
 	if l.packages != "" {
 		command.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(dir, l.packages))
 	}

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,7 +127,9 @@ func goEthereum(t *testing.T) func(url string) (string, error) {
 // printed.
 func script(t *testing.T, dir string, command ...string) func(url string) (string, error) {
 	return func(url string) (string, error) {
-		c := exec.CommandContext(t.Context(), command[0], append(command[1:], url)...)
+		ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+		defer cancel()
+		c := exec.CommandContext(ctx, command[0], append(command[1:], url)...)
 		c.Dir = dir
 		var failure bytes.Buffer
 		c.Stderr = &failure

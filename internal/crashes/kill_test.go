@@ -45,7 +45,8 @@ func TestKill(t *testing.T) {
 	disturbed := newNetwork(t, bin)
 	var landed, midway, completed int
 	life := whole // of an import at most, unless it completes
-	for landed < wanted || midway == 0 && landed < 5*wanted { // on a busy machine few kills hit an import
+	// On a busy machine few kills hit an import.
+	for landed < wanted || midway == 0 && landed < 5*wanted {
 		p, err := disturbed.Import(t.Context(), export.genesis, export.files...)
 		if err != nil {
 			t.Fatal(err)

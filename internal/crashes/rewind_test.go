@@ -1,11 +1,14 @@
 package crashes
 
 import (
+	"context"
 	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"ashlar/internal/await"
 )
 
 const rewindSeed = 5
@@ -31,7 +34,8 @@ func TestKillRewind(t *testing.T) {
 	random := rand.New(rand.NewPCG(rewindSeed, 0))
 	var landed, refused, completed int
 	whole := time.Second // about how long a rewind takes, after the first one
-	for landed < wanted || refused == 0 && landed < 5*wanted { // on a busy machine few kills hit a rewind
+	// On a busy machine few kills hit a rewind.
+	for landed < wanted || refused == 0 && landed < 5*wanted {
 		started := time.Now()
 		p, err := long.Rewind(t.Context(), to)
 		if err != nil {
@@ -75,7 +79,9 @@ func refusesHalf(t *testing.T, n network) bool {
 	if !strings.Contains(string(out), "a rewind is not complete") {
 		t.Errorf("ashlar verify after a kill: %v\n%s", err, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), n.Bin, "serve", "--data", n.Data, "--listen", "127.0.0.1:0").CombinedOutput(); err == nil || !strings.Contains(string(out), "a rewind is not complete") {
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, n.Bin, "serve", "--data", n.Data, "--listen", "127.0.0.1:0").CombinedOutput(); err == nil || !strings.Contains(string(out), "a rewind is not complete") {
 		t.Errorf("ashlar serve after a kill: %v\n%s", err, out)
 	}
 	return true
