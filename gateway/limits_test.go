@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/netip"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ashlar/account"
@@ -342,38 +340,6 @@ func TestGateKeepsErrors(t *testing.T) {
 	}
 	if stats := s.handler.Stats(); stats.LightRunning != 0 {
 		t.Errorf("%d slots are taken for ever", stats.LightRunning)
-	}
-}
-
-// The time that a client takes to send a request does not count as time of its methods.
-func TestRequestTimeBeginsAfterTheBody(t *testing.T) {
-	synctest.Test(t, testRequestTimeBeginsAfterTheBody)
-}
-
-func testRequestTimeBeginsAfterTheBody(t *testing.T) {
-	line, end := servePipe(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{RequestTime: 100 * time.Millisecond}})
-	defer end()
-	client := &http.Client{Transport: &http.Transport{DialContext: line.DialContext, DisableKeepAlives: true}}
-	for encoding, text := range map[string]string{"identity": call("test_name"), "gzip": zipped(t, call("test_name"))} {
-		body, send := io.Pipe()
-		go func() {
-			time.Sleep(200 * time.Millisecond)
-			_, _ = io.WriteString(send, text)
-			_ = send.Close()
-		}()
-		request, err := http.NewRequest("POST", "http://pipe/v3/"+goodKey, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header = http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		if answer, err := io.ReadAll(response.Body); err != nil || string(answer) != `{"jsonrpc":"2.0","id":1,"result":"alpha"}` {
-			t.Errorf("%s: got %s, error %v", encoding, answer, err)
-		}
 	}
 }
 
