@@ -102,7 +102,8 @@ func forwardGeth(t *testing.T, check string, quorum int) {
 		}
 		forked.check(t, u, round)
 		if to < head {
-			u.record() // geth may have included what a dropped block left over
+			u.awaitIdle()
+			u.record()
 			u.windBack(to)
 		}
 	}

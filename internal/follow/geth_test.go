@@ -70,6 +70,7 @@ func TestFollowGeth(t *testing.T) {
 	for range *roundsFlag {
 		u.mine(perRound)
 		if final, head := u.finalized(), u.head(); head > final {
+			u.awaitIdle()
 			awaitHead(t, service, u)
 			u.record() // the last block may have no transactions
 			u.windBack(max(final, head-min(head, 9)))
@@ -164,6 +165,7 @@ func belowFinal(t *testing.T, u *upstream, a node.Ashlar, client *node.Client) {
 	}
 	awaitHead(t, client, u)
 	before := call[json.RawMessage](t, client, "eth_getBlockByNumber", "latest", false)
+	u.awaitIdle()
 	u.windBack(u.finalized() - 5)
 	u.mine(perRound)
 	await(t, "the status to say that geth cannot be followed", func() bool {

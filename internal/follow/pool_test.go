@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/internal/node"
 
@@ -37,6 +38,18 @@ func (u *upstream) hasLeftOver() bool {
 		}
 	}
 	return false
+}
+
+// awaitIdle waits until geth has nothing to include, so that it makes no block between record and windBack. It
+// gives up after a while: a transaction may wait until another one comes.
+func (u *upstream) awaitIdle() {
+	u.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if call[struct{ Pending hexutil.Uint64 }](u.t, u.client, "txpool_status").Pending == 0 {
+			return
+		}
+	}
+	u.t.Log("geth has transactions that it does not include")
 }
 
 // letWait adds a transaction with a nonce gap to geth's pool, and returns its hash.
