@@ -22,6 +22,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/gateway"
 	"ashlar/history/tip"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 
 	"github.com/coder/websocket"
@@ -263,12 +264,9 @@ func (s *liveSocket) send(message string) {
 	}
 }
 
-// awaitTimeout is how long a test waits for what must come.
-const awaitTimeout = 3 * time.Minute
-
 func (s *liveSocket) receive() string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), awaitTimeout)
+	ctx, cancel := context.WithTimeout(s.t.Context(), await.Patience)
 	defer cancel()
 	_, message, err := s.conn.Read(ctx)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
-	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/api"
+	"ashlar/internal/await"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -65,9 +65,10 @@ func TestPendingBeforeRun(t *testing.T) {
 		}
 	}()
 	var got []common.Hash
-	for end := time.Now().Add(awaitTimeout); len(got) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	await.Until(t, "the transaction", func() bool {
 		served.ask(t, &got, "eth_getFilterChanges", filter)
-	}
+		return len(got) > 0
+	})
 	if !slices.Equal(got, []common.Hash{sent}) {
 		t.Errorf("the filter has %x, expected %x", got, sent)
 	}
