@@ -31,16 +31,15 @@ const (
 	slotBytes     = 256
 	accountBytes  = 768 // with its own maps, without its code
 	writeBytes    = 320 // map entry, journal, refund
-	transferBytes = 96  // for the account that gains
+	transferBytes = 320 // for the account that gains and the one that pays, in the journal
 	logBytes      = 384 // besides its data
 	snapshotBytes = 44  // with its mark in the warmList
 )
 
-// Sizes of entries of a [scratch.State] in bytes. An entry is made when it becomes warm, and
-// stays when that is reverted, even if it was not read for lack of gas.
+// Sizes in bytes of what a [scratch.State] keeps besides its entries, which it counts itself: an
+// entry stays when its first use is reverted, even if it was not read for lack of gas.
 const (
-	warmSlotBytes    = 256 // besides slotBytes
-	warmAccountBytes = 160
+	warmBytes        = 80  // of an account or a slot, in the journal
 	readAccountBytes = 384 // in place of accountBytes
 )
 
@@ -76,7 +75,7 @@ func (m *memoryMeter) check() bool {
 	return m.exceeded == nil
 }
 
-// callState is a state with a memory limit, for one call: a [scratch.State] or a warmState.
+// callState is a state with a memory limit, for one call: a scratchState or a warmState.
 // The EVM checks for an abort only at jumps. Until then, writes over the limit are dropped:
 // the call's result will be dropped too.
 type callState struct {
@@ -128,8 +127,8 @@ func (s *callState) Snapshot() int {
 	return s.StateDB.Snapshot()
 }
 
-// scratchState is a [scratch.State] that counts its entries, which the state of one call holds
-// until it ends.
+// scratchState is a [scratch.State] that counts what becomes warm. Over the limit its entries are
+// those of other accounts and slots, so nothing is counted on them any more.
 type scratchState struct {
 	*scratch.State
 	memory *memoryMeter
@@ -137,14 +136,28 @@ type scratchState struct {
 
 // AddAddressToAccessList implements vm.StateDB.
 func (s *scratchState) AddAddressToAccessList(address common.Address) {
-	if s.memory.fetch(warmAccountBytes) {
+	if s.memory.write(warmBytes) {
 		s.State.AddAddressToAccessList(address)
 	}
 }
 
 // AddSlotToAccessList implements vm.StateDB.
 func (s *scratchState) AddSlotToAccessList(address common.Address, slot common.Hash) {
-	if s.memory.fetch(warmSlotBytes) {
+	if s.memory.write(warmBytes) {
 		s.State.AddSlotToAccessList(address, slot)
+	}
+}
+
+// AddRefund implements vm.StateDB.
+func (s *scratchState) AddRefund(gas uint64) {
+	if s.memory.exceeded == nil {
+		s.State.AddRefund(gas)
+	}
+}
+
+// SubRefund implements vm.StateDB.
+func (s *scratchState) SubRefund(gas uint64) {
+	if s.memory.exceeded == nil {
+		s.State.SubRefund(gas)
 	}
 }

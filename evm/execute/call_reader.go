@@ -7,13 +7,14 @@ import (
 )
 
 // callReader reads the state before a call, as [stateReader] reads that before a block. It
-// counts what it reads, because go-ethereum keeps it until the call ends. It belongs to one
+// counts what it reads, because the state keeps it until the call ends. It belongs to one
 // goroutine and reuses its hasher and buffers.
 type callReader struct {
 	stateReader
-	memory *memoryMeter
-	each   int // bytes that an account takes
-	hasher crypto.KeccakState
+	memory     *memoryMeter
+	perAccount int // bytes that one takes
+	perSlot    int
+	hasher     crypto.KeccakState
 
 	address     common.Address // read last: reads of one account mostly follow each other
 	addressHash common.Hash    // zero before the first
@@ -21,11 +22,19 @@ type callReader struct {
 }
 
 func newCallReader(db *stateDatabase, memory *memoryMeter) *callReader {
-	return &callReader{stateReader: stateReader{db: db}, memory: memory, each: accountBytes, hasher: crypto.NewKeccakState()}
+	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: accountBytes, perSlot: slotBytes, hasher: crypto.NewKeccakState()}
 }
 
+// newScratchReader is newCallReader for a [scratch.State], which counts its entries.
+func newScratchReader(db *stateDatabase, memory *memoryMeter) *callReader {
+	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: readAccountBytes, hasher: crypto.NewKeccakState()}
+}
+
+// Grow implements scratch.Reader.
+func (r *callReader) Grow(bytes int) bool { return r.memory.fetch(bytes) }
+
 func (r *callReader) Account(address common.Address) (*types.StateAccount, error) {
-	if !r.memory.fetch(r.each) {
+	if !r.memory.fetch(r.perAccount) {
 		return nil, errCallMemory
 	}
 	if r.db.named != nil {
@@ -42,7 +51,7 @@ func (r *callReader) Account(address common.Address) (*types.StateAccount, error
 }
 
 func (r *callReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
-	if !r.memory.fetch(slotBytes) {
+	if !r.memory.fetch(r.perSlot) {
 		return common.Hash{}, errCallMemory
 	}
 	if r.db.named != nil {

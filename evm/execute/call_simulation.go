@@ -100,9 +100,7 @@ func (s *simulation) prepare(options CallOptions) error {
 // open makes the state that messages see, and returns it without its memory limit.
 func (s *simulation) open() (overriddenState, error) {
 	if s.base == nil && !s.lasting {
-		reader := newCallReader(s.db, &s.state.memory)
-		reader.each = readAccountBytes
-		s.scratch = scratch.New(reader)
+		s.scratch = scratch.New(newScratchReader(s.db, &s.state.memory))
 		s.state.StateDB = &scratchState{s.scratch, &s.state.memory}
 		return s.scratch, nil
 	}

@@ -47,7 +47,7 @@ func (s *simulatedTries) open(owner, root common.Hash) *simulatedTrie {
 	return &simulatedTrie{tries: s, owner: owner, root: root}
 }
 
-// note has the changes of a storage trie made later.
+// note defers the changes of a storage trie until UpdateAccount.
 func (s *simulatedTries) note(t *simulatedTrie) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,20 +97,28 @@ func (t *simulatedTrie) UpdateAccount(address common.Address, account *types.Sta
 	key := evm.HashAddress(address)
 	if storage := t.tries.take(key); storage != nil {
 		if err := storage.change(t.tries.roots); err != nil {
-			return err
+			return t.fail(err)
 		}
 		account.Root = storage.root
 	}
 	encoded, err := rlp.EncodeToBytes(account)
 	if err != nil {
-		return err
+		return t.fail(err)
 	}
-	return t.opened(t.tries.roots).Put(key, encoded)
+	return t.fail(t.opened(t.tries.roots).Put(key, encoded))
+}
+
+// fail has the simulation fail with an error, if it is one. StateDB keeps errors to itself.
+func (t *simulatedTrie) fail(err error) error {
+	if err != nil {
+		t.tries.db.fail(err)
+	}
+	return err
 }
 
 // DeleteAccount implements state.Trie.
 func (t *simulatedTrie) DeleteAccount(address common.Address) error {
-	return t.opened(t.tries.roots).Remove(evm.HashAddress(address))
+	return t.fail(t.opened(t.tries.roots).Remove(evm.HashAddress(address)))
 }
 
 // Hash implements state.Trie. The root of a storage trie may be that before the last changes.
@@ -124,9 +132,7 @@ func (t *simulatedTrie) Hash() common.Hash {
 	case len(t.slots) > 0:
 		t.tries.note(t)
 	}
-	if err != nil {
-		t.tries.db.fail(err)
-	}
+	_ = t.fail(err)
 	return t.root
 }
 

@@ -103,6 +103,7 @@ func compareSimulated(t *testing.T, rules params.Rules, seed uint64) {
 		db := newDatabase(t.Context(), Parent{State: l}, false)
 		if i > 0 {
 			db.tries = newSimulatedTries(db, i == 2)
+			defer db.tries.roots.Borrow()()
 		}
 		statedb, err := state.New(l.root, db)
 		if err != nil {
@@ -188,6 +189,36 @@ func TestSimulationWithoutNodes(t *testing.T) {
 	if db.failure() == nil || statedb.Error() == nil {
 		t.Errorf("nothing failed: %v, %v", db.failure(), statedb.Error())
 	}
+}
+
+// TestSimulationOfMalformedNodes: storage nodes that cannot be decoded are a failure, not another root.
+func TestSimulationOfMalformedNodes(t *testing.T) {
+	for _, sideBySide := range []bool{false, true} {
+		l := newLibraryState(t, rand.New(rand.NewPCG(1, 1)))
+		db := newDatabase(t.Context(), Parent{State: &malformedStorage{l}}, false)
+		db.tries = newSimulatedTries(db, sideBySide)
+		statedb, err := state.New(l.root, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range libraryAccounts {
+			statedb.SetState(libraryAddress(i), word(1), word(1<<40))
+		}
+		statedb.IntermediateRoot(params.Rules{IsCancun: true, IsEIP158: true})
+		if db.failure() == nil {
+			t.Errorf("side by side %t: nothing failed", sideBySide)
+		}
+	}
+}
+
+// malformedStorage is a state whose storage nodes are not RLP.
+type malformedStorage struct{ *libraryState }
+
+func (m malformedStorage) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	if owner != (common.Hash{}) {
+		return []byte{0xff}, nil
+	}
+	return m.libraryState.Node(ctx, owner, path, hash)
 }
 
 // missingNodes is a state without trie nodes.

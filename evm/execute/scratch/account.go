@@ -27,7 +27,7 @@ type account struct {
 func (s *State) entry(address common.Address) (a *account, row int) {
 	row, ok := s.accounts.find(address)
 	if !ok {
-		row = s.accounts.add(address)
+		row = s.accounts.add(address, s.reader.Grow(accountBytes))
 	}
 	return &s.accounts.rows[row].value, row
 }

@@ -84,7 +84,11 @@ func (s *State) undo(c change) {
 	switch c.kind {
 	case accountValue:
 		a := &s.accounts.rows[c.row].value
+		code, hash := a.code, a.codeHash
 		*a = pop(&s.journal.accounts)
+		if a.unread() && a.codeHash == hash {
+			a.code = code // perhaps read since; to read it again would take time, and count twice
+		}
 	case accountWarmth:
 		s.accounts.rows[c.row].value.warm = 0
 	case slotValue:

@@ -10,14 +10,18 @@ type slot struct {
 	warm   uint32      // as in account
 }
 
-// slot returns the entry of a slot, read if its account exists. The pointer is valid until the
-// next slot is looked up.
-func (s *State) slot(p place) (v *slot, row int) {
+// slotEntry returns the entry of a slot. The pointer is valid until the next slot is looked up.
+func (s *State) slotEntry(p place) (v *slot, row int) {
 	row, ok := s.slots.find(p)
 	if !ok {
-		row = s.slots.add(p)
+		row = s.slots.add(p, s.reader.Grow(slotBytes))
 	}
-	v = &s.slots.rows[row].value
+	return &s.slots.rows[row].value, row
+}
+
+// slot is slotEntry, with the slot read if its account exists.
+func (s *State) slot(p place) (v *slot, row int) {
+	v, row = s.slotEntry(p)
 	if v.read {
 		return v, row
 	}

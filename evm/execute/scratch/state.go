@@ -26,7 +26,17 @@ type Reader interface {
 	Storage(address common.Address, slot common.Hash) (common.Hash, error)
 	Code(address common.Address, hash common.Hash) []byte
 	CodeSize(address common.Address, hash common.Hash) int
+	// Grow is called before the State keeps an entry, which takes so many bytes until Release. If it
+	// returns false, the State keeps no more entries, and its answers must not be used either.
+	Grow(bytes int) bool
 }
+
+// Bytes that an entry takes in its table, measured and rounded up. Rows and index grow by
+// copying themselves.
+const (
+	accountBytes = 224 // besides what the Reader has read
+	slotBytes    = 384
+)
 
 // State implements [vm.StateDB] for messages after which the state is dropped or reverted. It
 // belongs to one goroutine, and is released after use. It keeps neither logs nor a block access

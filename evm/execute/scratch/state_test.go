@@ -77,6 +77,8 @@ func (w world) Has(address common.Address, hash common.Hash) bool {
 	return w.CodeSize(address, hash) > 0
 }
 
+func (w world) Grow(int) bool { return true }
+
 func value(n uint64) common.Hash { return common.Hash{31: byte(n)} }
 
 // changed is what both states offer.

@@ -37,8 +37,11 @@ func (t *table[K, V]) find(k K) (int, bool) {
 	return 0, false
 }
 
-// add adds a row with a key that no row has.
-func (t *table[K, V]) add(k K) int {
+// add adds a row with a key that no row has. Without room for another one, it replaces the last.
+func (t *table[K, V]) add(k K, room bool) int {
+	if !room && len(t.rows) > 0 {
+		return t.replaceLast(k)
+	}
 	i := len(t.rows)
 	t.rows = append(t.rows, row[K, V]{key: k})
 	t.last = i
@@ -53,6 +56,16 @@ func (t *table[K, V]) add(k K) int {
 			t.index[t.rows[i].key] = uint32(i)
 		}
 	}
+	return i
+}
+
+func (t *table[K, V]) replaceLast(k K) int {
+	i := len(t.rows) - 1
+	if len(t.index) > 0 {
+		delete(t.index, t.rows[i].key)
+		t.index[k] = uint32(i)
+	}
+	t.rows[i], t.last = row[K, V]{key: k}, i
 	return i
 }
 

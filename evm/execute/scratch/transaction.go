@@ -74,12 +74,7 @@ func (s *State) SlotInAccessList(address common.Address, key common.Hash) (addre
 // AddSlotToAccessList implements vm.StateDB.
 func (s *State) AddSlotToAccessList(address common.Address, key common.Hash) {
 	s.AddAddressToAccessList(address)
-	p := place{address, key}
-	row, ok := s.slots.find(p)
-	if !ok {
-		row = s.slots.add(p)
-	}
-	if v := &s.slots.rows[row].value; v.warm != s.run {
+	if v, row := s.slotEntry(place{address, key}); v.warm != s.run {
 		s.journal.keepCold(slotWarmth, row)
 		v.warm = s.run
 	}
@@ -109,7 +104,7 @@ func (s *State) AddLog(*types.Log) {}
 // AddPreimage implements vm.StateDB. Preimages are not kept.
 func (s *State) AddPreimage(common.Hash, []byte) {}
 
-// SetTxContext implements vm.StateDB. Only logs would have it.
+// SetTxContext implements vm.StateDB. Only logs need it, and they are not kept.
 func (s *State) SetTxContext(common.Hash, int, uint32) {}
 
 // Witness implements vm.StateDB. There is none.

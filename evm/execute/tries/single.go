@@ -17,8 +17,8 @@ func NewRoots(read Reader, before Before) *Roots {
 	return &Roots{in: Tries{read: read, before: before, unlisted: true, limit: math.MaxInt, keccak: crypto.NewKeccakState()}}
 }
 
-// Borrow has nodes use memory that earlier ones used, until giveBack is called. It is called
-// before Open, and giveBack when no trie is used any more.
+// Borrow lets nodes use memory of earlier ones again, until giveBack is called. Call Borrow before
+// Open, and giveBack when no trie is in use.
 func (r *Roots) Borrow() (giveBack func()) {
 	r.in.arena = newArena()
 	return r.in.arena.release
