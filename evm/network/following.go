@@ -99,7 +99,7 @@ func (n *network) newFollowedPool(s family.Service, config *upstream.Config) (ru
 		config.Waiting = func(tx *types.Transaction) {
 			// A transaction that is refused here was accepted by a node with other
 			// limits, or is included by now.
-			_ = waiting.Add(context.Background(), tx)
+			_ = waiting.AddAccepted(context.Background(), tx)
 		}
 	}
 	return run

@@ -11,6 +11,18 @@ import (
 // which the sender's pending transactions depend. So such a sender has one executable transaction at most,
 // and so has one whose authorization of a delegation is pending: by geth's rules and with its errors.
 
+// checkDelegations returns an error if a transaction is not admissible because of delegations that its
+// sender or others have, or may soon have. The mutex is held.
+func (p *Pool) checkDelegations(of *sender, w *entry) error {
+	if w.accepted {
+		return nil
+	}
+	if err := p.checkDelegation(of, w.from, w.tx); err != nil {
+		return err
+	}
+	return p.checkAuthorities(w.authorities)
+}
+
 // checkDelegation returns whether a sender may add a transaction if it has, or may soon have, a delegation.
 // The mutex is held.
 func (p *Pool) checkDelegation(of *sender, from common.Address, tx *types.Transaction) error {

@@ -69,6 +69,22 @@ func TestDelegated(t *testing.T) {
 	b.waits("0:0 0:1")
 }
 
+// A node may be ahead by the block in which the sender's first transaction is. What it announces
+// meanwhile, it announces once.
+func TestDelegatedAtANode(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.delegate(0, common.Address{0xaa})
+	b.head(nil)
+	b.add(b.transfer(0, 0, 2, 1))
+	if err := b.pool.AddAccepted(t.Context(), b.transfer(0, 1, 2, 1)); err != nil {
+		t.Error(err)
+	}
+	b.fund(0, 1, params.Ether)
+	b.delegate(0, common.Address{0xaa})
+	b.head(nil)
+	b.waits("0:1")
+}
+
 // The same holds for a sender whose authorization is pending, as long as it is.
 func TestPendingAuthorization(t *testing.T) {
 	b := newBench(t, DefaultLimits())

@@ -5,7 +5,8 @@
 // most expensive check, come last. The pool holds at most one transaction for each nonce of
 // a sender; a replacement must pay a tenth more (for blobs, twice as much). The pool is
 // bounded in transactions per sender and in total transactions and bytes; when it is full,
-// the cheapest transactions are evicted. A sender with a delegation has one transaction at most.
+// the cheapest transactions are evicted. A sender with a delegation has one executable transaction at
+// most.
 //
 // The transactions of a sender are executable if their nonces follow the account's nonce
 // without a gap; those behind a gap are queued. At each new head, [Pool.Reset] removes
@@ -80,6 +81,7 @@ type entry struct {
 	tx          *types.Transaction // with its blobs
 	from        common.Address
 	authorities []common.Address // accounts whose authorizations it has (EIP-7702)
+	accepted    bool             // by another node
 	since       time.Time
 }
 
@@ -99,7 +101,18 @@ func New(config *params.ChainConfig, limits Limits) *Pool {
 // Add adds a transaction, or returns why it is rejected. A blob transaction must come with
 // its blobs.
 func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
-	added, err := p.checked(ctx, tx)
+	return p.add(ctx, &entry{tx: tx})
+}
+
+// AddAccepted is Add for a transaction that another node has in its pool. The limits for
+// delegations do not apply. The node applied them at its own head, which may be newer, and it
+// does not send the transaction again.
+func (p *Pool) AddAccepted(ctx context.Context, tx *types.Transaction) error {
+	return p.add(ctx, &entry{tx: tx, accepted: true})
+}
+
+func (p *Pool) add(ctx context.Context, w *entry) error {
+	added, err := p.checked(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -114,7 +127,7 @@ func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 // A transaction that is in the pool already is forwarded again, since the node may have lost it,
 // and forward decides what is returned.
 func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward func() error) error {
-	added, err := p.checked(ctx, tx)
+	added, err := p.checked(ctx, &entry{tx: tx})
 	if errors.Is(err, txpool.ErrAlreadyKnown) {
 		return forward()
 	}
@@ -145,49 +158,35 @@ func (p *Pool) awaitHead(ctx context.Context) error {
 // checked checks a transaction, cheapest checks first. It returns the entry to add, with the
 // transaction in the form to keep. The mutex is not held while signatures of authorizations and
 // blob proofs are verified, so the sender's state may have changed when checked returns.
-func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (*entry, error) {
+func (p *Pool) checked(ctx context.Context, w *entry) (*entry, error) {
 	if err := p.awaitHead(ctx); err != nil {
 		return nil, err
 	}
 	p.mutex.Lock()
-	head, known := p.head, p.byHash[tx.Hash()] != nil
+	head, known := p.head, p.byHash[w.tx.Hash()] != nil
 	p.mutex.Unlock()
 	if known {
 		return nil, txpool.ErrAlreadyKnown
 	}
-	from, err := p.check(tx, head.Header)
-	if err != nil {
+	var err error
+	if w.from, err = p.check(w.tx, head.Header); err != nil {
 		return nil, err
 	}
-	if err := readAhead(ctx, head.State, from); err != nil {
+	if err := readAhead(ctx, head.State, w.from); err != nil {
 		return nil, err
 	}
-	if err := p.affordable(ctx, tx, from); err != nil {
+	if err := p.affordable(ctx, w); err != nil {
 		return nil, err
 	}
-	w := &entry{tx: tx, from: from, authorities: tx.SetCodeAuthorities()}
+	w.authorities = w.tx.SetCodeAuthorities()
 	p.mutex.Lock()
 	_, _, err = p.admissible(ctx, w)
 	p.mutex.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if w.tx, err = p.prove(ctx, tx); err != nil {
-		return nil, err
-	}
-	return w, nil
-}
-
-// affordable returns whether the sender can pay for a transaction. Only then are signatures of
-// authorizations verified.
-func (p *Pool) affordable(ctx context.Context, tx *types.Transaction, from common.Address) error {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	of, err := p.sender(ctx, from)
-	if err != nil {
-		return err
-	}
-	return of.affords(tx)
+	w.tx, err = p.prove(ctx, w.tx)
+	return w, err
 }
 
 // admit adds a transaction that was checked.
@@ -223,10 +222,7 @@ func (p *Pool) admissible(ctx context.Context, w *entry) (of *sender, replaced *
 	if err = of.affords(w.tx); err != nil {
 		return nil, nil, err
 	}
-	if err = p.checkDelegation(of, w.from, w.tx); err != nil {
-		return nil, nil, err
-	}
-	if err = p.checkAuthorities(w.authorities); err != nil {
+	if err = p.checkDelegations(of, w); err != nil {
 		return nil, nil, err
 	}
 	replaced, err = of.place(w.tx, p.limits.PerSender)

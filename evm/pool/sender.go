@@ -59,6 +59,18 @@ func readAhead(ctx context.Context, state evm.State, addresses ...common.Address
 	return group.Wait()
 }
 
+// affordable returns whether the sender can pay for a transaction. Only then are signatures of
+// authorizations verified.
+func (p *Pool) affordable(ctx context.Context, w *entry) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	of, err := p.sender(ctx, w.from)
+	if err != nil {
+		return err
+	}
+	return of.affords(w.tx)
+}
+
 // affords returns whether a transaction can follow those that were included, and whether the sender can pay
 // for it besides the pending ones.
 func (s *sender) affords(tx *types.Transaction) error {
