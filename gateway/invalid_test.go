@@ -112,3 +112,28 @@ func TestUnservedRequestsCountForTheAddress(t *testing.T) {
 		})
 	}
 }
+
+// Each handshake of a WebSocket takes a credit of the address, also one that is refused.
+func TestHandshakesCountForTheAddress(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"no handshake", nil, 426},
+		{"incomplete", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, 400},
+		{"forbidden origin", []string{"Connection", "Upgrade", "Upgrade", "websocket", "Origin", "https://elsewhere.example"}, 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := start(t, gateway.Config{
+				Networks: []gateway.Network{network("alpha")}, Origins: []string{"https://here.example"},
+				Limits: gateway.Limits{Address: limit.Rate{PerSecond: 0.001, Burst: 2}},
+			}, 0)
+			for n, want := range []int{c.status, c.status, 429} {
+				if response, answer := s.ask("GET", "/ws/v3/"+goodKey, "", c.headers...); response.StatusCode != want {
+					t.Errorf("handshake %d: %d %s, expected %d", n, response.StatusCode, answer, want)
+				}
+			}
+		})
+	}
+}

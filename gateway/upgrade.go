@@ -14,6 +14,11 @@ import (
 // of its key. A request that is refused gets an HTTP error with a status instead.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key *account.Key, route route) {
 	settings := h.current.Load()
+	payer := settings.payer(key, settings.client(r))
+	if over := payer.spendAddress(1); over != nil { // a handshake is work, also one that is refused
+		h.refuseKnown(w, settings, r, network, key, over)
+		return
+	}
 	if !isUpgrade(r.Header) {
 		w.Header().Set("Upgrade", "websocket")
 		refuse(w, r, http.StatusUpgradeRequired, "upgrade required: expected a WebSocket handshake")
