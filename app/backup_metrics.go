@@ -27,6 +27,8 @@ func (c *serviceCollector) collectBackups(gauge func(*prometheus.Desc, float64, 
 			gauge(c.gauges.backupFailures, float64(outcome.Failures), r.Target, name)
 			if !outcome.Made.IsZero() {
 				gauge(c.gauges.backedUp, float64(outcome.Made.Unix()), r.Target, name)
+			}
+			if outcome.Good > 0 { // records of older versions do not have these
 				gauge(c.gauges.backupSize, float64(outcome.Bytes), r.Target, name)
 				gauge(c.gauges.backupTime, outcome.Seconds, r.Target, name)
 			}

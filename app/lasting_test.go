@@ -13,7 +13,7 @@ func TestLasting(t *testing.T) {
 		24*time.Hour - 1:           "1d",
 		24*time.Hour + time.Minute: "1d",
 		412*time.Hour + 3*time.Minute + 7*time.Second: "17d4h",
-		-3 * time.Second: "-3s", // the clock of who made the block is ahead
+		-3 * time.Second: "-3s", // the block producer's clock is ahead
 		-50 * time.Hour:  "-2d2h",
 	} {
 		if got := Lasting(d); got != want {
