@@ -66,7 +66,7 @@ func TestKill(t *testing.T) {
 		if err := want.differ(disturbed.contents(t)); err != nil {
 			t.Errorf("after %d kills of seed %d: %v", landed, killSeed, err)
 		}
-		completed++
+		completed, life = completed+1, whole
 		disturbed = newNetwork(t, bin)
 	}
 	if midway == 0 {

@@ -45,7 +45,8 @@ func TestKillWhileFollowing(t *testing.T) {
 		wanted = *killsFlag
 	}
 	advanced, last := 0, uint64(0)
-	most := 600 * time.Millisecond // of a life, after the question
+	const usual = 600 * time.Millisecond // of a life at most, after the question
+	most := usual
 	for range wanted {
 		asked := served.Questions("starknet_blockHashAndNumber")
 		p, err := n.ServeBy(t.Context(), config)
@@ -59,9 +60,9 @@ func TestKillWhileFollowing(t *testing.T) {
 			t.Fatalf("the service exited by itself: %s", p.Output())
 		}
 		if head := checkStarknet(t, n, chain.known); head != last {
-			advanced, last = advanced+1, head
+			advanced, last, most = advanced+1, head, usual
 		} else {
-			most += most / 4 // on a busy machine blocks may come later
+			most = min(most+most/4, 20*usual) // on a busy machine blocks may come later
 		}
 		if random.IntN(2) == 0 {
 			chain.reorganize(random.IntN(40))
