@@ -1,8 +1,6 @@
 package execute
 
 import (
-	"math"
-	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -24,23 +22,7 @@ func TestReplacedStorageIsCounted(t *testing.T) {
 	at.Header.Time, at.Header.BaseFee, at.Header.ExcessBlobGas, at.Header.BlobGasUsed = 0, nil, nil, nil
 	s := e.newSimulation(t.Context(), at)
 	options := CallOptions{State: StateOverrides{contract: {State: map[common.Hash]common.Hash{}}}}
-	err = s.do(options, func(s *simulation) error {
-		message, err := s.message(&Message{To: &contract, Gas: ptr[uint64](math.MaxUint64)})
-		if err != nil {
-			return err
-		}
-		result, err := s.run(message, nil)
-		if err != nil {
-			return err
-		}
-		return outcomeError(result)
-	})
-	if got := describe(err); !strings.Contains(got, errCallMemory.Error()) {
-		t.Errorf("ended with %q, want %q", got, errCallMemory)
-	}
-	if kept := heldBy(&s); kept > callMemory {
-		t.Errorf("it holds %d bytes, want %d at most", kept, callMemory)
-	}
+	checkCallMemory(t, s, options, errCallMemory.Error())
 }
 
 // TestAttemptsCountEntriesOnce: an estimate runs a message several times, which needs the same entries.

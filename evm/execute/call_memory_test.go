@@ -48,24 +48,31 @@ func TestCallMemory(t *testing.T) {
 			at := w.at()
 			at.State = crowd{w}
 			s := e.newSimulation(t.Context(), at)
-			err := s.do(CallOptions{}, func(s *simulation) error {
-				msg, err := s.message(&Message{To: &contract, Gas: ptr[uint64](math.MaxUint64)})
-				if err != nil {
-					return err
-				}
-				result, err := s.run(msg, nil)
-				if err != nil {
-					return err
-				}
-				return outcomeError(result)
-			})
-			if got := describe(err); !strings.Contains(got, test.ends) {
-				t.Errorf("ended with %q, want %q", got, test.ends)
-			}
-			if kept := heldBy(&s); kept > callMemory {
-				t.Errorf("it holds %d bytes, want %d at most", kept, callMemory)
-			}
+			checkCallMemory(t, s, CallOptions{}, test.ends)
 		})
+	}
+}
+
+// checkCallMemory calls the contract with all the gas there is, and looks at how the call ends and
+// at what the simulation holds then. The caller must not use the simulation any more.
+func checkCallMemory(t *testing.T, s *simulation, options CallOptions, ends string) {
+	t.Helper()
+	err := s.do(options, func(s *simulation) error {
+		message, err := s.message(&Message{To: &contract, Gas: ptr[uint64](math.MaxUint64)})
+		if err != nil {
+			return err
+		}
+		result, err := s.run(message, nil)
+		if err != nil {
+			return err
+		}
+		return outcomeError(result)
+	})
+	if got := describe(err); !strings.Contains(got, ends) {
+		t.Errorf("ended with %q, want %q", got, ends)
+	}
+	if kept := heldBy(&s); kept > callMemory {
+		t.Errorf("it holds %d bytes, want %d at most", kept, callMemory)
 	}
 }
 
