@@ -7,7 +7,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // Delta is everything that one block brings. Execution makes it, and nothing of it
@@ -46,9 +45,3 @@ type Node struct {
 func (d *Delta) Ref() chain.Ref {
 	return chain.Ref{Number: d.Block.NumberU64(), Hash: d.Block.Hash()}
 }
-
-// HashAddress returns the key of an account in the state.
-func HashAddress(address common.Address) common.Hash { return crypto.Keccak256Hash(address[:]) }
-
-// HashSlot returns the key of a slot in its account's storage.
-func HashSlot(slot common.Hash) common.Hash { return crypto.Keccak256Hash(slot[:]) }

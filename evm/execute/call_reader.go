@@ -1,33 +1,32 @@
 package execute
 
 import (
+	"ashlar/evm"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // callReader reads the state before a call, as [stateReader] reads that before a block. It
 // counts what it reads, because the state keeps it until the call ends. It belongs to one
-// goroutine and reuses its hasher and buffers.
+// goroutine.
 type callReader struct {
 	stateReader
 	memory     *memoryMeter
 	perAccount int // bytes that one takes
 	perSlot    int
-	hasher     crypto.KeccakState
 
 	address     common.Address // read last: reads of one account mostly follow each other
 	addressHash common.Hash    // zero before the first
-	slot        common.Hash
 }
 
 func newCallReader(db *stateDatabase, memory *memoryMeter) *callReader {
-	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: accountBytes, perSlot: slotBytes, hasher: crypto.NewKeccakState()}
+	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: accountBytes, perSlot: slotBytes}
 }
 
 // newScratchReader is newCallReader for a [scratch.State], which counts its entries.
 func newScratchReader(db *stateDatabase, memory *memoryMeter) *callReader {
-	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: readAccountBytes, hasher: crypto.NewKeccakState()}
+	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: readAccountBytes}
 }
 
 // Grow implements scratch.Reader.
@@ -57,12 +56,10 @@ func (r *callReader) Storage(address common.Address, slot common.Hash) (common.H
 	if r.db.named != nil {
 		r.db.named.NameSlot(slot)
 	}
-	r.slot = slot
-	r.keccak(r.slot[:], r.slot[:])
 	if err := r.db.failure(); err != nil {
 		return common.Hash{}, err
 	}
-	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), r.slot)
+	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
 	if err != nil {
 		r.db.fail(err)
 	}
@@ -81,15 +78,7 @@ func (r *callReader) Code(address common.Address, hash common.Hash) []byte {
 
 func (r *callReader) hash(address common.Address) common.Hash {
 	if address != r.address || r.addressHash == (common.Hash{}) {
-		r.address = address
-		r.keccak(r.address[:], r.addressHash[:])
+		r.address, r.addressHash = address, evm.HashAddress(address)
 	}
 	return r.addressHash
-}
-
-// keccak writes the hash of data into hash. They may be the same slice.
-func (r *callReader) keccak(data, hash []byte) {
-	r.hasher.Reset()
-	r.hasher.Write(data)
-	r.hasher.Read(hash) // never fails
 }

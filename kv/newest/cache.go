@@ -64,8 +64,10 @@ func (c *Cache) Reset(through uint64) {
 	}
 }
 
-func (c *Cache) shard(key []byte) *shard {
-	return &c.shards[maphash.Bytes(c.seed, key)%shardCount]
+// shard returns the shard of a key, and the hash by which the shard finds it.
+func (c *Cache) shard(key []byte) (*shard, uint64) {
+	hash := maphash.Bytes(c.seed, key)
+	return &c.shards[hash%shardCount], hash
 }
 
 // Newest implements [kv.Reader].
@@ -75,8 +77,8 @@ func (c *Cache) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 	}
 	var room [maxKey]byte
 	key := append(append(room[:0], t.ID), partition...)
-	s := c.shard(key)
-	value, since, found := s.find(key, at, dst)
+	s, hash := c.shard(key)
+	value, since, found := s.find(hash, key, at, dst)
 	if found == hit {
 		if since == never {
 			return dst, 0, kv.ErrNotFound
@@ -87,9 +89,9 @@ func (c *Cache) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 	switch {
 	case found == beyond:
 	case err == nil:
-		s.keep(key, at, since, value[len(dst):])
+		s.keep(hash, key, at, since, value[len(dst):])
 	case errors.Is(err, kv.ErrNotFound):
-		s.keep(key, at, never, nil)
+		s.keep(hash, key, at, never, nil)
 	}
 	return value, since, err
 }
@@ -102,6 +104,7 @@ type Written struct {
 }
 
 type written struct {
+	hash       uint64 // of the key
 	key, value []byte
 	sort       uint64
 }
@@ -130,7 +133,8 @@ func (w *Written) Put(t *kv.Table, partition []byte, sort uint64, value []byte) 
 	w.Putter.Put(t, partition, sort, value)
 	if w.rows != nil && w.cache.tables[t.ID] {
 		copied := append(append(append(make([]byte, 0, 1+len(partition)+len(value)), t.ID), partition...), value...)
-		w.rows = append(w.rows, written{copied[:1+len(partition)], copied[1+len(partition):], sort})
+		key, value := copied[:1+len(partition)], copied[1+len(partition):]
+		w.rows = append(w.rows, written{maphash.Bytes(w.cache.seed, key), key, value, sort})
 	}
 }
 
@@ -147,8 +151,7 @@ func (w *Written) Settled(through uint64) {
 	}
 	var byShard [shardCount][]written
 	for _, row := range w.rows {
-		i := maphash.Bytes(w.cache.seed, row.key) % shardCount
-		byShard[i] = append(byShard[i], row)
+		byShard[row.hash%shardCount] = append(byShard[row.hash%shardCount], row)
 	}
 	for i := range byShard {
 		w.cache.shards[i].advance(through, byShard[i])

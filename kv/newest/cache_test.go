@@ -1,6 +1,7 @@
 package newest
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -215,23 +216,62 @@ func TestReadsOnce(t *testing.T) {
 	}
 }
 
-// The memory stays within the limit, whatever is read.
+// The memory stays within the limit, whatever is read, and long keys use most of it.
 func TestBounded(t *testing.T) {
 	store := openStore(t)
-	const limit = 1 << 20
+	const limit, kept64 = 1 << 20, 1 + 64
 	c := New(store, limit, kept)
 	c.Reset(0)
 	for key := range uint64(50_000) {
-		_, _, err := c.Newest(t.Context(), kept, partitionOf(key), 0, nil)
+		_, _, err := c.Newest(t.Context(), kept, append(make([]byte, kept64-1-8), partitionOf(key)...), 0, nil)
 		if !errors.Is(err, kv.ErrNotFound) {
 			t.Fatal(err)
 		}
 	}
-	entries := 0
-	for i := range c.shards {
-		entries += len(c.shards[i].young) + len(c.shards[i].old)
+	entries, memory := c.size()
+	if memory > limit || memory < limit*9/10 {
+		t.Errorf("%d bytes, expected at most %d", memory, limit)
 	}
-	if most := limit / entryBytes; entries > most || entries < most/3 {
+	if most := limit / (headerBytes + kept64); entries > most || entries < most/3 {
 		t.Errorf("%d entries in %d bytes, expected at most %d", entries, limit, most)
+	}
+}
+
+// size returns how many entries there are in both generations, and the memory for them.
+func (c *Cache) size() (entries, memory int) {
+	for i := range c.shards {
+		for _, g := range []*generation{&c.shards[i].young, &c.shards[i].old} {
+			entries += g.count
+			memory += cap(g.rows) + placeBytes*len(g.index)
+		}
+	}
+	return entries, memory
+}
+
+// A row that no longer fits is not answered as it was before.
+func TestTooLarge(t *testing.T) {
+	store := openStore(t)
+	c := New(store, shardCount*generations*512, kept)
+	c.Reset(0)
+	write := func(block uint64, value []byte) {
+		t.Helper()
+		batch := store.NewBatch()
+		w := c.Write(batch)
+		w.Put(kept, partitionOf(1), block, value)
+		if err := store.Write(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		w.Settled(block)
+	}
+	write(0, []byte("small"))
+	for block, length := range []int{5, 6, 300, 600, 700, 3, 4, 1 << 17, 1} {
+		if got, since, err := c.Newest(t.Context(), kept, partitionOf(1), uint64(block), nil); err != nil || since != uint64(block) {
+			t.Errorf("block %d: version of block %d with %d bytes, %v", block, since, len(got), err)
+		}
+		value := bytes.Repeat([]byte{byte(block)}, length)
+		write(uint64(block)+1, value)
+		if got, _, err := c.Newest(t.Context(), kept, partitionOf(1), uint64(block)+1, nil); err != nil || !bytes.Equal(got, value) {
+			t.Errorf("block %d: %d bytes, %v, expected %d", block+1, len(got), err, length)
+		}
 	}
 }

@@ -6,53 +6,43 @@ import (
 )
 
 const (
-	// generations is how many maps a shard has.
+	// generations is how many generations a shard has.
 	generations = 2
-	// entryBytes is the memory of an entry without its key and its value, measured.
-	entryBytes = 105
 	// never is since of a partition without rows.
 	never = math.MaxUint64
+	// unknown is since of an entry that is no longer kept.
+	unknown = never - 1
 )
 
 // shard holds a part of the entries in two generations: an entry that is used moves to the
 // young one, and when that is full, the old one is dropped and the young one takes its place.
+// Of an entry that is in both, the one in the young generation counts.
 type shard struct {
 	mu         sync.Mutex
-	begun      bool             // guarded by mu, as are all fields: through is known
-	through    uint64           // the last block as of which the entries are the newest versions
-	young, old map[string]entry // by key
-	size       int64            // bytes of the young generation
-	limit      int64            // of size
+	begun      bool       // guarded by mu, as are all fields: through is known
+	through    uint64     // the last block as of which the entries are the newest versions
+	young, old generation // values are empty if since is never
 }
 
-// entry is the newest version of a row.
-type entry struct {
-	since uint64 // the block that wrote it; never if there is none
-	value string
-}
-
-// existed reports whether the entry is the newest version as of a block too.
-func (e entry) existed(at uint64) bool { return e.since <= at || e.since == never }
-
-// resize drops all entries and changes the limit.
+// resize drops all entries and changes how many bytes a generation takes.
 func (s *shard) resize(limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limit = limit
-	s.young, s.old, s.size = make(map[string]entry), nil, 0
+	s.young, s.old = newGeneration(limit), newGeneration(limit)
 }
 
 func (s *shard) reset(through uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun, s.through = true, through
-	s.young, s.old, s.size = make(map[string]entry), nil, 0
+	s.young.clear()
+	s.old.clear()
 }
 
 func (s *shard) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.young) == 0 && len(s.old) == 0
+	return s.young.count == 0 && s.old.count == 0
 }
 
 // outcome is what a look-up has found.
@@ -66,47 +56,55 @@ const (
 
 // find appends the value of an entry to dst, if the entry is the newest version as of a
 // block.
-func (s *shard) find(key []byte, at uint64, dst []byte) (value []byte, since uint64, found outcome) {
+func (s *shard) find(hash uint64, key []byte, at uint64, dst []byte) (value []byte, since uint64, found outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.begun || at > s.through {
 		return dst, 0, beyond
 	}
-	e, ok := s.young[string(key)]
-	if !ok {
-		if e, ok = s.old[string(key)]; ok {
-			delete(s.old, string(key))
-			s.put(string(key), e)
-		}
+	r, _ := s.young.find(hash, key)
+	old := !r.exists()
+	if old {
+		r, _ = s.old.find(hash, key)
 	}
-	if !ok || !e.existed(at) {
+	if !r.exists() || r.since() == unknown {
 		return dst, 0, miss
 	}
-	return append(dst, e.value...), e.since, hit
+	since, value = r.since(), append(dst, r.value()...)
+	if old {
+		s.put(hash, key, since, value[len(dst):])
+	}
+	if since > at && since != never {
+		return dst, 0, miss
+	}
+	return value, since, hit
 }
 
 // keep adds what was read from the store as of a block. Only the newest version as of
 // through is kept: a block that has settled meanwhile may have written another.
-func (s *shard) keep(key []byte, at, since uint64, value []byte) {
+func (s *shard) keep(hash uint64, key []byte, at, since uint64, value []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at == s.through {
-		delete(s.old, string(key))
-		s.put(string(key), entry{since, string(value)})
+		s.put(hash, key, since, value)
 	}
 }
 
-// put adds an entry to the young generation.
-func (s *shard) put(key string, e entry) {
-	size := int64(entryBytes + len(key) + len(e.value))
-	if s.size+size > s.limit {
-		s.young, s.old, s.size = make(map[string]entry), s.young, 0
+// put adds an entry to the young generation. An entry that is too large is no longer kept.
+func (s *shard) put(hash uint64, key []byte, since uint64, value []byte) {
+	if !s.young.fits(key, value) {
+		for _, g := range []*generation{&s.young, &s.old} {
+			if r, _ := g.find(hash, key); r.exists() {
+				r.replace(unknown, nil)
+			}
+		}
+		return
 	}
-	if before, ok := s.young[key]; ok {
-		size = int64(len(e.value) - len(before.value))
+	if !s.young.put(hash, key, since, value) {
+		s.young, s.old = s.old, s.young
+		s.young.clear()
+		s.young.put(hash, key, since, value)
 	}
-	s.young[key] = e
-	s.size += size
 }
 
 // advance replaces the entries of rows that blocks up to through have written, in ascending
@@ -116,11 +114,12 @@ func (s *shard) advance(through uint64, rows []written) {
 	defer s.mu.Unlock()
 	s.begun, s.through = true, through
 	for _, row := range rows {
-		key, newer := string(row.key), entry{row.sort, string(row.value)}
-		if _, ok := s.young[key]; ok {
-			s.put(key, newer)
-		} else if _, ok := s.old[key]; ok {
-			s.old[key] = newer
+		r, _ := s.young.find(row.hash, row.key)
+		if !r.exists() {
+			r, _ = s.old.find(row.hash, row.key)
+		}
+		if r.exists() && !r.replace(row.sort, row.value) {
+			s.put(row.hash, row.key, row.sort, row.value)
 		}
 	}
 }
