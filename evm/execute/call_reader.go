@@ -15,9 +15,6 @@ type callReader struct {
 	memory     *memoryMeter
 	perAccount int // bytes that one takes
 	perSlot    int
-
-	address     common.Address // read last: reads of one account mostly follow each other
-	addressHash common.Hash    // zero before the first
 }
 
 func newCallReader(db *stateDatabase, memory *memoryMeter) *callReader {
@@ -42,7 +39,7 @@ func (r *callReader) Account(address common.Address) (*types.StateAccount, error
 	if err := r.db.failure(); err != nil {
 		return nil, err
 	}
-	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
+	account, err := r.db.state.Account(r.db.ctx, evm.HashAddress(address))
 	if err != nil {
 		r.db.fail(err)
 	}
@@ -59,7 +56,7 @@ func (r *callReader) Storage(address common.Address, slot common.Hash) (common.H
 	if err := r.db.failure(); err != nil {
 		return common.Hash{}, err
 	}
-	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
+	value, err := r.db.state.Slot(r.db.ctx, evm.HashAddress(address), evm.HashSlot(slot))
 	if err != nil {
 		r.db.fail(err)
 	}
@@ -74,11 +71,4 @@ func (r *callReader) Code(address common.Address, hash common.Hash) []byte {
 		return nil
 	}
 	return code
-}
-
-func (r *callReader) hash(address common.Address) common.Hash {
-	if address != r.address || r.addressHash == (common.Hash{}) {
-		r.address, r.addressHash = address, evm.HashAddress(address)
-	}
-	return r.addressHash
 }

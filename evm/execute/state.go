@@ -58,7 +58,7 @@ func (d *stateDatabase) TrieDB() *triedb.Database { return nil }
 
 // Reader implements state.Database.
 func (d *stateDatabase) Reader(common.Hash) (state.Reader, error) {
-	return &stateReader{db: d, addresses: make(map[common.Address]common.Hash)}, nil
+	return &stateReader{db: d}, nil
 }
 
 // Commit implements state.Database.
@@ -99,23 +99,10 @@ func (d *stateDatabase) Iteratee(root common.Hash) (state.Iteratee, error) {
 	return storageIteratee{d, root}, nil
 }
 
-// stateReader implements state.Reader. With addresses it belongs to one goroutine,
-// as the StateDB that it serves does; without, many may use it.
+// stateReader implements state.Reader. Many goroutines may use it if its db records nothing of
+// what is read.
 type stateReader struct {
-	db        *stateDatabase
-	addresses map[common.Address]common.Hash // their hashes; may be nil
-}
-
-func (r *stateReader) hash(address common.Address) common.Hash {
-	if r.addresses == nil {
-		return evm.HashAddress(address)
-	}
-	hash, ok := r.addresses[address]
-	if !ok {
-		hash = evm.HashAddress(address)
-		r.addresses[address] = hash
-	}
-	return hash
+	db *stateDatabase
 }
 
 func (r *stateReader) Account(address common.Address) (*types.StateAccount, error) {
@@ -134,7 +121,7 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 	if err := r.db.failure(); err != nil {
 		return nil, err
 	}
-	hash := r.hash(address)
+	hash := evm.HashAddress(address)
 	account, err := r.db.state.Account(r.db.ctx, hash)
 	switch {
 	case err != nil:
@@ -163,7 +150,7 @@ func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.
 	if err := r.db.failure(); err != nil {
 		return common.Hash{}, err
 	}
-	at := slotPlace{r.hash(address), evm.HashSlot(slot)}
+	at := slotPlace{evm.HashAddress(address), evm.HashSlot(slot)}
 	value, err := r.db.state.Slot(r.db.ctx, at.address, at.slot)
 	switch {
 	case err != nil:
