@@ -197,6 +197,7 @@ func (c *Cluster) start(i int) error {
 	args := append(openedArgs(), "-Xms512M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=384M", "-javaagent:"+agent[0],
 		"-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true", "-Djava.security.manager=allow",
 		"-Dcassandra.storagedir="+dir, "-Dcassandra.logdir="+dir, "-Dcassandra.ring_delay_ms=2000", "-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0",
+		"-Dcassandra.approximate_time_precision_ms=20",
 		fmt.Sprint("-Dcassandra.test.flush_local_schema_changes=", !c.brief),
 		"-Dcassandra.jmx.local.port="+management, "-Dcassandra.config=file://"+dir+"/cassandra.yaml",
 		"-Dlogback.configurationFile="+dir+"/logback.xml", "-Dcassandra-foreground=yes",
