@@ -29,7 +29,7 @@ import (
 
 // nodes are three nodes, one is a single one.
 var (
-	nodes cassandratest.Lazy
+	nodes = cassandratest.Lazy{Brief: true}
 	one   = cassandratest.Lazy{One: true}
 )
 

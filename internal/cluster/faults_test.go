@@ -294,7 +294,7 @@ var faults = [...]func(f *faulty, i int) (what string, err error){(*faulty).kill
 
 func (f *faulty) kill(i int) (what string, err error) {
 	f.kills++
-	err = f.cluster.Kill(i)
+	err = firstOf(f.cluster.KeepSchema(f.t.Context(), i), f.cluster.Kill(i))
 	time.Sleep(2*time.Second + rand.N(5*time.Second))
 	return "killed", firstOf(err, f.cluster.Restart(i))
 }

@@ -22,8 +22,10 @@ func Main(m *testing.M, clusters ...*Lazy) int {
 // Lazy is a cluster that starts when it is first needed.
 type Lazy struct {
 	One bool // it has one node, that of [StartOne]
-	// Brief means that no node is killed and started again, so that a change of the schema
-	// need not be on disk at once: each takes a third less processor time then.
+	// Brief means that changes of the schema need not be on disk at once: each takes a third
+	// less processor time then. A node that is killed and started again must have been told to
+	// [Cluster.KeepSchema] before: it reads its log of writes after the schema, and drops those
+	// of tables that it does not know. One that is terminated writes all to disk.
 	Brief bool
 
 	mu      sync.Mutex

@@ -308,17 +308,27 @@ func (c *Cluster) EndGrace(ctx context.Context, i int, keyspace string) error {
 
 // Compact has a node rewrite each table of a keyspace into its smallest form.
 func (c *Cluster) Compact(ctx context.Context, i int, keyspace string) error {
+	return c.nodetool(ctx, i, "compact", keyspace)
+}
+
+// KeepSchema has a node write what it knows of the schema to disk, see Brief of [Lazy].
+func (c *Cluster) KeepSchema(ctx context.Context, i int) error {
+	return c.nodetool(ctx, i, "flush", "system_schema")
+}
+
+func (c *Cluster) nodetool(ctx context.Context, i int, command, keyspace string) error {
 	dir := c.folder(i)
-	args := append(openedArgs(), "-Xmx128M", "-Duser.home="+dir, "-Dcassandra.storagedir="+dir, "-Dlogback.configurationFile="+dir+"/logback.xml",
-		"-cp", c.jars+"/*", "org.apache.cassandra.tools.NodeTool", "-h", "127.0.0.1", "-p", c.nodes[i].management, "compact", keyspace)
+	args := append(openedArgs(), "-Xmx128M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.home="+dir, "-Dcassandra.storagedir="+dir,
+		"-Dlogback.configurationFile="+dir+"/logback.xml", "-cp", c.jars+"/*", "org.apache.cassandra.tools.NodeTool",
+		"-h", "127.0.0.1", "-p", c.nodes[i].management, command, keyspace)
 	tool := exec.CommandContext(ctx, "java", args...)
 	if out, err := tool.CombinedOutput(); err != nil {
-		return fmt.Errorf("nodetool compact %s at %s: %w:\n%s", keyspace, c.Hosts[i], err, out)
+		return fmt.Errorf("nodetool %s %s at %s: %w:\n%s", command, keyspace, c.Hosts[i], err, out)
 	}
 	return nil
 }
 
-// Kill ends a node at once.
+// Kill ends a node at once. If it is to be started again, see KeepSchema.
 func (c *Cluster) Kill(i int) error {
 	n := c.nodes[i]
 	if err := n.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
