@@ -166,6 +166,7 @@ func within(t *testing.T, what string, holds func() bool) {
 
 // TestDifferential compares a reader's answers with geth's.
 func TestDifferential(t *testing.T) {
+	t.Parallel()
 	folder := generate(t, 500, 5)
 	keyspace := newKeyspace(t)
 	more := fmt.Sprintf("networks: {%s: {scripts: true, call_gas: 50000000}}", network)

@@ -52,6 +52,7 @@ func onOne(t *testing.T, keyspace, role string) (node.Ashlar, store.Cassandra) {
 // long, with removals that are interrupted, beside a reader. The archive is sound, answers like
 // one with all history or refuses, and takes as much space as a new one of that window.
 func TestWindow(t *testing.T) {
+	t.Parallel()
 	folder := generate(t, windowChain, 4)
 	chain, genesis := readChain(t, folder), filepath.Join(folder, "genesis.json")
 	whole := local(t)
