@@ -145,10 +145,17 @@ func (f *Filters[F]) All() []F {
 
 // Clear removes all filters.
 func (f *Filters[F]) Clear() {
+	f.RemoveFunc(func(F) bool { return true })
+}
+
+// RemoveFunc removes the filters whose query matches.
+func (f *Filters[F]) RemoveFunc(matches func(query F) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, one := range f.byID {
-		f.remove(id, one)
+		if matches(one.query) {
+			f.remove(id, one)
+		}
 	}
 }
 

@@ -20,16 +20,14 @@ const (
 	rememberTime = 2 * time.Second
 )
 
-// wantsLogs reports whether a client watches logs, or may.
+// wantsLogs reports whether a client watches logs. mu is held.
 func (p *publisher) wantsLogs() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, s := range p.subs {
 		if s.watched != nil {
 			return true
 		}
 	}
-	return p.filters > 0
+	return slices.ContainsFunc(p.polled.All(), func(f *polledFilter) bool { return f.watched != nil })
 }
 
 // logsOf asks for the logs of a block.
@@ -59,13 +57,10 @@ func (p *publisher) fetchLogs(ctx context.Context, view *forwarded.View, added [
 // remember fetches the logs of the newest published blocks if clients watch logs. A new client may
 // know these blocks, and is notified if they leave the chain, when nodes may not have them any more.
 func (p *publisher) remember(ctx context.Context) {
-	if !p.wantsLogs() {
-		return
-	}
 	p.mu.Lock()
-	view := p.published
+	view, wanted := p.published, p.wantsLogs()
 	p.mu.Unlock()
-	if view == nil {
+	if view == nil || !wanted {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, rememberTime)

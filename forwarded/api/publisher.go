@@ -144,11 +144,15 @@ func (p *publisher) publish(ctx context.Context) (done bool) {
 	}
 	err := r.compare()
 	if err == nil {
-		if err = p.fetch(ctx, r); err != nil && p.postpone(err, r.to) {
+		why := p.fetch(ctx, r)
+		switch {
+		case why == nil:
+		case p.postpone(why, r.to):
 			return false
+		case ctx.Err() == nil:
+			p.dropLogs(why, func(s *start) bool { return r.number > s.round })
+			r.watchLogs = false
 		}
-	}
-	if err == nil {
 		err = p.publishRound(ctx, r)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -244,6 +248,19 @@ func encodeHead(b *forwarded.Block) ([]byte, error) {
 		delete(members, name)
 	}
 	return json.Marshal(members)
+}
+
+// dropLogs ends those subscriptions to logs and filters for logs whose beginning matches.
+func (p *publisher) dropLogs(why error, matches func(*start) bool) {
+	slog.Error("logs are not known: dropping subscriptions and filters for logs", "error", why)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.polled.RemoveFunc(func(f *polledFilter) bool { return f.watched != nil && matches(&f.start) })
+	for _, s := range p.subs {
+		if s.watched != nil && matches(&s.start) {
+			s.End()
+		}
+	}
 }
 
 // dropAll ends all subscriptions and filters.

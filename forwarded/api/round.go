@@ -16,7 +16,7 @@ import (
 type round struct {
 	number    uint64
 	from, to  *forwarded.View
-	watchLogs bool                          // clients that take part watch logs, or may
+	watchLogs bool                          // clients that take part watch logs
 	updates   []*update                     // from one head to the other
 	joining   map[*forwarded.View][]*update // from the views of clients that join
 	shared    map[change]*update            // of joining, each once
@@ -45,9 +45,8 @@ func (p *publisher) startRound() *round {
 	}
 	p.round++
 	p.busy = true
-	r := &round{number: p.round, from: p.published, to: to, watchLogs: p.filters > 0, joining: make(map[*forwarded.View][]*update), shared: make(map[change]*update)}
+	r := &round{number: p.round, from: p.published, to: to, watchLogs: p.wantsLogs(), joining: make(map[*forwarded.View][]*update), shared: make(map[change]*update)}
 	for _, s := range p.subs {
-		r.watchLogs = r.watchLogs || s.watched != nil
 		if s.view != nil {
 			r.joining[s.view] = nil
 		}
@@ -131,7 +130,10 @@ func (p *publisher) publishRound(ctx context.Context, r *round) error {
 	p.joinFilters(r)
 	for _, u := range r.updates {
 		if err := p.complete(ctx, r, u); err != nil {
-			return err
+			if !u.dropped || ctx.Err() != nil {
+				return err
+			}
+			p.dropLogs(err, func(s *start) bool { return s.wants(u) }) // heads say nothing of dropped blocks
 		}
 		p.publishUpdate(u)
 	}
