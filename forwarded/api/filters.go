@@ -108,14 +108,12 @@ type watchedLogs struct {
 	asked parameter.LogFilter
 }
 
-// parseWatched decodes the filter of a subscription or a polled filter.
+// parseWatched decodes the filter of a subscription or a polled filter. A blockHash counts in
+// eth_getFilterLogs only.
 func parseWatched(raw []byte) (*watchedLogs, error) {
 	asked, err := parameter.ParseLogFilter(raw)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case asked.Hash != nil:
-		return nil, errors.New("blockHash selects no new logs (want fromBlock and toBlock, or neither)")
 	}
 	if err := asked.CheckSize(); err != nil {
 		return nil, err

@@ -144,8 +144,24 @@ func TestFeed(t *testing.T) {
 	w.expect("eth_uninstallFilter", "["+filter+"]", "true")
 	w.expect("eth_uninstallFilter", "["+filter+"]", "false")
 	w.expect("eth_getFilterChanges", "["+filter+"]", "-32000 filter not found")
-	w.expect("eth_newFilter", fmt.Sprintf(`[{"blockHash":"%#x"}]`, n.Chain.Hash(1)), "-32602 invalid argument 0: blockHash selects no new logs (want fromBlock and toBlock, or neither)")
 	w.expect("eth_subscribe", `["newHeads"]`, "-32601 notifications not supported")
+}
+
+// A blockHash counts in eth_getFilterLogs only, as on networks that execute their blocks, and as in geth.
+func TestFilterOfABlock(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 10, LogsPer: 2})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(10)
+	of := func(block uint64) string { return fmt.Sprintf(`{"blockHash":"%#x"}`, n.Chain.Hash(block)) }
+	filter, logs := w.call("eth_newFilter", "["+of(3)+"]"), w.subscribe(`["logs",`+of(3)+`]`)
+	w.expect("eth_getFilterLogs", "["+filter+"]", w.call("eth_getLogs", "["+of(3)+"]"))
+	n.Set(func(n *forwardtest.Node) { n.Chain.Head = 11 })
+	w.until("the logs have come", func() bool { return logs.events(t) == "11/0 11/1" })
+	if got := w.changes(filter); got != "11/0 11/1" {
+		t.Errorf("the filter got %s", got)
+	}
+	unknown := w.call("eth_newFilter", fmt.Sprintf(`[{"blockHash":"0x%064x"}]`, 5))
+	w.expect("eth_getFilterLogs", "["+unknown+"]", "-32000 unknown block")
 }
 
 // A client that subscribes while a move is published gets each block that it did not know
