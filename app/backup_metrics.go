@@ -18,6 +18,7 @@ func (c *serviceCollector) collectBackups(gauge func(*prometheus.Desc, float64, 
 	if c.changed("backups", err) {
 		slog.Error("some metrics of backups are left out", "error", err)
 	}
+	gauge(c.gauges.backupsReadable, truth(err == nil))
 	for _, r := range records {
 		for name, outcome := range r.Stores {
 			if !store.Dir(c.service.config.Data).HasStore(name) {

@@ -50,8 +50,8 @@ func TestBackupMetrics(t *testing.T) {
 	}
 }
 
-// A record that cannot be read is logged once until that changes, not at each scrape.
-func TestUnreadableRecordIsLoggedOnce(t *testing.T) {
+// A record that cannot be read has a metric, and is logged once until that changes, not at each scrape.
+func TestUnreadableRecord(t *testing.T) {
 	s, _ := served(t, nil)
 	var out logBuffer
 	before := slog.Default()
@@ -59,13 +59,17 @@ func TestUnreadableRecordIsLoggedOnce(t *testing.T) {
 	defer slog.SetDefault(before)
 	record := filepath.Join(s.config.Data, "backup-0123456789abcdef.json")
 	for _, step := range []struct {
-		text string
-		want int // lines since the start
-	}{{"{", 1}, {"{", 1}, {"[]", 2}, {"[]", 2}, {`{"target":"a"}`, 2}, {"[]", 3}} {
+		text     string
+		readable int
+		want     int // lines since the start
+	}{{"{", 0, 1}, {"{", 0, 1}, {"[]", 0, 2}, {"[]", 0, 2}, {`{"target":"a"}`, 1, 2}, {"[]", 0, 3}} {
 		if err := os.WriteFile(record, []byte(step.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+		_, metrics := get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+		if want := fmt.Sprintf("ashlar_backup_records_readable %d\n", step.readable); !strings.Contains(metrics, want) {
+			t.Errorf("after a record %s: %s, expected %s", step.text, ofBackups(metrics), want)
+		}
 		if got := strings.Count(out.String(), filepath.Base(record)); got != step.want {
 			t.Fatalf("%d lines in the log after a record %s, expected %d:\n%s", got, step.text, step.want, out.String())
 		}

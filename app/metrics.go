@@ -144,6 +144,7 @@ type gauges struct {
 	unsaved, unreadable, letters                              *prometheus.Desc
 	first, firstState, removing, removedRows                  *prometheus.Desc
 	backedUp, backups, backupFailures, backupSize, backupTime *prometheus.Desc
+	backupsReadable                                           *prometheus.Desc
 	workers, workersStarted, workersEnded, workersMemory      *prometheus.Desc
 }
 
@@ -190,11 +191,12 @@ func newServiceCollector(s *Service) *serviceCollector {
 		letters:    desc("mails_total", "E-mails to users that were sent, or dropped.", "result"),
 		unreadable: desc("accounts_unreadable", "Keys, accounts and invitations that are disabled because their rows cannot be read."),
 
-		backedUp:       desc("backup_timestamp_seconds", "When the last good backup of the store was complete; none if there was none.", "target", "store"),
-		backups:        desc("backups_total", "Good backups of the store.", "target", "store"),
-		backupFailures: desc("backup_failures", "Backups of the store that have failed since the last good one.", "target", "store"),
-		backupSize:     desc("backup_size_bytes", "Size of the store in its last good backup.", "target", "store"),
-		backupTime:     desc("backup_duration_seconds", "How long the last good backup of the store took, with all stores that it has.", "target", "store"),
+		backedUp:        desc("backup_timestamp_seconds", "When the last good backup of the store was complete; none if there was none.", "target", "store"),
+		backups:         desc("backups_total", "Good backups of the store.", "target", "store"),
+		backupFailures:  desc("backup_failures", "Backups of the store that have failed since the last good one.", "target", "store"),
+		backupsReadable: desc("backup_records_readable", "Whether all records of how backups went can be read: 1, else 0."),
+		backupSize:      desc("backup_size_bytes", "Size of the store in its last good backup.", "target", "store"),
+		backupTime:      desc("backup_duration_seconds", "How long the last good backup of the store took, with all stores that it has.", "target", "store"),
 
 		workers:        desc("workers", "Processes for scripts of clients.", "state"),
 		workersStarted: desc("workers_started_total", "Processes for scripts of clients that were started."),
