@@ -115,20 +115,6 @@ type serviceCollector struct {
 	errors map[string]string // guarded by mu; of the last scrape, by subject
 }
 
-// changed reports whether a subject has an error, and another one than at the last scrape: each is logged
-// once.
-func (c *serviceCollector) changed(subject string, err error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err == nil {
-		delete(c.errors, subject)
-		return false
-	}
-	last := c.errors[subject]
-	c.errors[subject] = err.Error()
-	return last != err.Error()
-}
-
 type gauges struct {
 	sockets, running, waiting, held, addresses, connections   *prometheus.Desc
 	refused, dropped                                          *prometheus.Desc
@@ -268,7 +254,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	for n := range c.service.asked() {
 		served[n.Name] = true
 		status, err := n.Status(context.Background())
-		if c.changed("network "+n.Name, err) {
+		if c.changed(networkSubject+n.Name, err) {
 			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)
 		}
 		if err != nil {
@@ -291,6 +277,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(g.ready, truth(sound && notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
 		c.collectSource(n.Name, status, gauge, counter)
 	}
+	c.keepNetworks(served)
 	for _, u := range c.service.unserved(context.Background()) {
 		if !served[u.Name] {
 			gauge(g.ready, 0, u.Name)

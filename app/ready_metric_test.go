@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -49,4 +50,27 @@ func TestReadyMetric(t *testing.T) {
 	s.people.unread.Store(nil)
 	defer addUnreadable(s)()
 	check("a network cannot be read", 503, `ashlar_ready{network="broken"} 0`)
+}
+
+// A network whose status cannot be read is logged once, and again if it has been out of service since.
+func TestUnreadableNetworkIsLoggedOnce(t *testing.T) {
+	s, _ := served(t, nil)
+	var out logBuffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	scrape := func(want int) {
+		t.Helper()
+		get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+		if got := strings.Count(out.String(), "a network's metrics are left out"); got != want {
+			t.Errorf("%d lines in the log, expected %d:\n%s", got, want, out.String())
+		}
+	}
+	remove := addUnreadable(s)
+	scrape(1)
+	scrape(1)
+	remove()
+	scrape(1)
+	defer addUnreadable(s)()
+	scrape(2)
 }
