@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -32,6 +34,8 @@ type Config struct {
 	// StrictClients gives the pending block a number and a logsBloom, which the
 	// specification sets to null and several clients require.
 	StrictClients bool
+	// Log logs what goes wrong without a call; nil: slog.Default.
+	Log *slog.Logger
 	// Filters bounds the polled filters.
 	Filters feed.Limits
 	// Now is the clock for expiring filters; nil: time.Now.
@@ -52,6 +56,7 @@ type API struct {
 
 // New returns the API of a chain. Subscriptions and filters also need Run.
 func New(chain *query.Chain, config Config) *API {
+	config.Log = cmp.Or(config.Log, slog.Default())
 	a := &API{chain: chain, config: config, hashes: newHashCache()}
 	a.publisher = newPublisher(a, config)
 	return a

@@ -32,7 +32,7 @@ func (p *pendingTransaction) append(out []byte, signer types.Signer) ([]byte, er
 func (p *publisher) arriving() *pool.Subscription {
 	p.subscribing.Do(func() {
 		if waiting := p.api.chain.Pool(); waiting != nil {
-			p.arrivals = waiting.Subscribe()
+			p.arrivals = waiting.Subscribe(p.api.config.Log)
 		}
 	})
 	return p.arrivals

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -97,7 +96,7 @@ func (p *publisher) publish(ctx context.Context) {
 		if err := p.publishTo(ctx, view); ctx.Err() != nil {
 			return
 		} else if err != nil {
-			slog.Error("read changes failed, dropping all subscriptions and filters for blocks and logs", "block", view.Head().Number, "error", err)
+			p.api.config.Log.Error("read changes failed, dropping all subscriptions and filters for blocks and logs", "block", view.Head().Number, "error", err)
 			p.dropAll()
 		}
 		p.advance(view)

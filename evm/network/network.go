@@ -53,7 +53,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	n.catchUp = s.CatchUp
 	config := api.Config{
 		ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, BadBlocks: n.badBlocks, Filters: s.Filters,
-		StrictClients: n.entries.Pending == pendingStrict,
+		Log: slog.With("network", s.Name), StrictClients: n.entries.Pending == pendingStrict,
 	}
 	if n.entries.Scripts {
 		config.Workers = s.Workers

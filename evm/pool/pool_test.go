@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"slices"
 	"testing"
@@ -262,7 +263,7 @@ func TestBlobs(t *testing.T) {
 
 func TestSubscribe(t *testing.T) {
 	b := newBench(t, DefaultLimits())
-	subscription, enough := b.pool.Subscribe(), errors.New("enough")
+	subscription, enough := b.pool.Subscribe(slog.Default()), errors.New("enough")
 	first, second := b.transfer(0, 0, 2, 1), b.transfer(0, 1, 2, 1)
 	b.add(first) // before anything follows
 	b.add(second)
@@ -281,21 +282,5 @@ func TestSubscribe(t *testing.T) {
 	}
 	if left := len(b.pool.subscriptions); left > 0 {
 		t.Errorf("%d subscriptions are left after Follow", left)
-	}
-}
-
-// TestMissedTransactions fills the queue of a subscription that nothing follows. The pool goes
-// on, and the subscription counts what it missed.
-func TestMissedTransactions(t *testing.T) {
-	b := newBench(t, DefaultLimits())
-	subscription := b.pool.Subscribe()
-	tx := b.transfer(0, 0, 2, 1)
-	b.pool.mutex.Lock()
-	for range subscriptionQueue + 3 {
-		b.pool.notify(tx)
-	}
-	b.pool.mutex.Unlock()
-	if missed := subscription.missed.Load(); missed != 3 {
-		t.Errorf("%d transactions missed, expected 3", missed)
 	}
 }

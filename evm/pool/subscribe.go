@@ -12,6 +12,7 @@ import (
 // subscriber misses transactions; it does not slow down the pool.
 type Subscription struct {
 	pool    *Pool
+	log     *slog.Logger
 	arrived chan *types.Transaction
 	missed  atomic.Int64 // transactions since the last warning
 }
@@ -21,9 +22,9 @@ type Subscription struct {
 const subscriptionQueue = 1024
 
 // Subscribe starts a subscription. It gets every transaction that enters the pool from now on,
-// before Follow is called too. Follow ends it.
-func (p *Pool) Subscribe() *Subscription {
-	s := &Subscription{pool: p, arrived: make(chan *types.Transaction, subscriptionQueue)}
+// before Follow is called too. Follow ends it, and logs how many transactions the subscriber missed.
+func (p *Pool) Subscribe(log *slog.Logger) *Subscription {
+	s := &Subscription{pool: p, log: log, arrived: make(chan *types.Transaction, subscriptionQueue)}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.subscriptions[s] = struct{}{}
@@ -49,7 +50,7 @@ func (s *Subscription) Follow(ctx context.Context, notify func(*types.Transactio
 		}
 		if len(s.arrived) == 0 { // once for each time that the queue was full
 			if missed := s.missed.Swap(0); missed > 0 {
-				slog.Warn("subscribers were not notified of pending transactions, which came too fast", "transactions", missed)
+				s.log.Warn("subscribers were not notified of pending transactions, which came too fast", "transactions", missed)
 			}
 		}
 	}

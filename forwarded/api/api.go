@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ type Config struct {
 	// Allowed are further methods that are passed to the nodes as they are.
 	Allowed []string
 	Filters feed.Limits
+	Log     *slog.Logger     // nil: slog.Default
 	LogTime time.Duration    // of eth_getLogs; 0: 10 seconds
 	Now     func() time.Time // nil: time.Now
 }

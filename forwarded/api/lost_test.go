@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +32,8 @@ func (c *clients) expectLogsLost(heads string) {
 // Clients that watch heads do not need the logs of a dropped block that no node has any more.
 func TestLogsOfADroppedBlockAreLost(t *testing.T) {
 	n, c := newClients(t, "x")
+	var out bytes.Buffer
+	c.p.log = slog.New(slog.NewTextHandler(&out, nil)).With("network", "base")
 	c.join()
 	n.present, n.gone['x'] = chainOf("y"), struct{}{}
 	later := &clients{t: t, p: c.p}
@@ -40,6 +45,9 @@ func TestLogsOfADroppedBlockAreLost(t *testing.T) {
 		}
 	}
 	c.expectLogsLost("y z")
+	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "network=base") {
+		t.Errorf("the log has %q, expected one line with the network", text)
+	}
 	later.expect("z", "z")
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 // that is published, see [start].
 type publisher struct {
 	chain  source
+	log    *slog.Logger
 	polled *feed.Filters[*polledFilter]
 	blocks *feed.Journal[*update]
 	joins  *feed.Journal[[][]*update] // of each round, the updates for filters that join: a set for each view
@@ -75,7 +77,7 @@ func newPublisher(chain source, config Config) *publisher {
 		now = time.Now
 	}
 	return &publisher{
-		chain: chain, polled: feed.NewFilters[*polledFilter](limits, now),
+		chain: chain, log: cmp.Or(config.Log, slog.Default()), polled: feed.NewFilters[*polledFilter](limits, now),
 		blocks: feed.NewJournal[*update](limits.Bytes, limits.Unread, now), joins: feed.NewJournal[[][]*update](limits.Bytes, limits.Unread, now),
 		held: limit.NewLedger(limits.Bytes), joined: make(chan struct{}, 1), subs: make(map[*feed.Subscriber]*subscriber), logs: make(map[common.Hash][]query.Log),
 	}
@@ -156,7 +158,7 @@ func (p *publisher) publish(ctx context.Context) (done bool) {
 		err = p.publishRound(ctx, r)
 	}
 	if err != nil && ctx.Err() == nil {
-		slog.Error("the changes are not known: dropping all subscriptions and filters", "from", r.from.Head().Ref, "to", r.to.Head().Ref, "error", err)
+		p.log.Error("the changes are not known: dropping all subscriptions and filters", "from", r.from.Head().Ref, "to", r.to.Head().Ref, "error", err)
 		p.dropAll()
 	}
 	p.stuck = time.Time{}
@@ -169,7 +171,7 @@ func (p *publisher) publish(ctx context.Context) (done bool) {
 func (p *publisher) postpone(why error, to *forwarded.View) bool {
 	if p.stuck.IsZero() {
 		p.stuck = time.Now()
-		slog.Warn("the new head is not published yet", "head", to.Head().Ref, "because", why)
+		p.log.Warn("the new head is not published yet", "head", to.Head().Ref, "because", why)
 	}
 	if time.Since(p.stuck) > patience {
 		return false
@@ -252,7 +254,7 @@ func encodeHead(b *forwarded.Block) ([]byte, error) {
 
 // dropLogs ends those subscriptions to logs and filters for logs whose beginning matches.
 func (p *publisher) dropLogs(why error, matches func(*start) bool) {
-	slog.Error("logs are not known: dropping subscriptions and filters for logs", "error", why)
+	p.log.Error("logs are not known: dropping subscriptions and filters for logs", "error", why)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.polled.RemoveFunc(func(f *polledFilter) bool { return f.watched != nil && matches(&f.start) })

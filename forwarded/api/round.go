@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -152,7 +151,7 @@ func (p *publisher) completeJoining(ctx context.Context, r *round) error {
 			return err
 		}
 		if err != nil {
-			slog.Debug("the logs of a block that was never published are not known", "block", u.block.Ref, "error", err)
+			p.log.Debug("the logs of a block that was never published are not known", "block", u.block.Ref, "error", err)
 		}
 	}
 	return nil

@@ -136,9 +136,9 @@ func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, 
 		follow.Check = query.CheckHead
 	}
 	n.follower = ingest.New(follow)
-	n.chain = query.NewChain(n.pool, n.follower, n.archive, checked)
+	n.chain = query.NewChain(n.pool, n.follower, n.archive, checked, n.log)
 	n.live = api.New(n.chain, api.Config{
-		ClientVersion: s.Version.Client, ChainID: n.pool.ChainID, Allowed: n.entries.Methods, Filters: s.Filters, LogTime: n.logTime,
+		ClientVersion: s.Version.Client, ChainID: n.pool.ChainID, Allowed: n.entries.Methods, Filters: s.Filters, Log: n.log, LogTime: n.logTime,
 	})
 	return n.live.Methods()
 }

@@ -55,6 +55,7 @@ const recentBytes = 16 << 20
 
 // Chain answers questions about one network. It is safe for concurrent use.
 type Chain struct {
+	log      *slog.Logger
 	pool     *upstream.Pool
 	follower *ingest.Follower
 	archive  *archive.Archive
@@ -67,8 +68,8 @@ type Chain struct {
 
 // NewChain returns a chain. If checked is set, what nodes say about blocks, transactions, receipts
 // and logs is checked.
-func NewChain(pool *upstream.Pool, follower *ingest.Follower, a *archive.Archive, checked bool) *Chain {
-	return &Chain{pool: pool, follower: follower, archive: a, checked: checked, recent: lru.NewSizeConstrainedCache[string, []byte](recentBytes)}
+func NewChain(pool *upstream.Pool, follower *ingest.Follower, a *archive.Archive, checked bool, log *slog.Logger) *Chain {
+	return &Chain{log: log, pool: pool, follower: follower, archive: a, checked: checked, recent: lru.NewSizeConstrainedCache[string, []byte](recentBytes)}
 }
 
 // View returns the present view. Before the first head it waits.
@@ -231,7 +232,7 @@ func (c *Chain) keep(ctx context.Context, view *forwarded.View, q *Question, ans
 	}
 	err := c.archive.Put(ctx, key, answer)
 	if before := c.refuses.Swap(err != nil); err != nil && !before {
-		slog.Warn("answers are not kept: the store refuses them", "error", err)
+		c.log.Warn("answers are not kept: the store refuses them", "error", err)
 	}
 }
 
