@@ -156,8 +156,8 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, err)
 	}
 	// A node that does not know a new keyspace yet refuses connections to it.
-	err = c.retry(ctx, readPatience, func(context.Context) (err error) {
-		c.session, err = c.open(config.Keyspace)
+	err = c.retry(ctx, readPatience, func(ctx context.Context) (err error) {
+		c.session, err = c.open(ctx, config.Keyspace)
 		return err
 	})
 	if err != nil {
@@ -171,7 +171,7 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 }
 
 // open opens a session, with a keyspace or without one.
-func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
+func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, error) {
 	o := gocql.NewCluster(c.config.Hosts...)
 	o.Port, o.Keyspace = c.config.Port, keyspace
 	o.Timeout, o.WriteTimeout, o.ConnectTimeout = attemptTimeout, attemptTimeout, connectTimeout
@@ -199,11 +199,34 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	if c.config.TLS != nil {
 		o.HostDialer = &encrypted
 	}
-	session, err := o.CreateSession()
+	session, err := createSession(ctx, o)
 	if err != nil && strings.Contains(err.Error(), "password are incorrect") { // the driver has no type for it
 		return nil, fmt.Errorf("user %q or its password is %w", c.config.User, errRefused)
 	}
 	return session, encrypted.explain(err)
+}
+
+// createSession opens a session, for which the driver takes no context: for each node that does not answer
+// it waits for connectTimeout. What it does after ctx is done is undone.
+func createSession(ctx context.Context, o *gocql.ClusterConfig) (*gocql.Session, error) {
+	var session *gocql.Session
+	var err error
+	created := make(chan struct{})
+	go func() {
+		defer close(created)
+		session, err = o.CreateSession()
+	}()
+	select {
+	case <-created:
+		return session, err
+	case <-ctx.Done():
+	}
+	go func() {
+		if <-created; session != nil {
+			session.Close()
+		}
+	}()
+	return nil, fmt.Errorf("stopped before a node answered: %w", ctx.Err())
 }
 
 // Close closes the connection.

@@ -43,7 +43,7 @@ const speculativeRetry = " AND speculative_retry = 'MIN(99p,100ms)'"
 
 // prepareKeyspace creates the keyspace if it does not exist, and finds out the datacenter.
 func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
-	session, err := c.open("")
+	session, err := c.open(ctx, "")
 	if err != nil {
 		return translate(err)
 	}
