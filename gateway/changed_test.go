@@ -57,3 +57,27 @@ func TestRefusalsReturnNothingToAccounts(t *testing.T) {
 		}
 	}
 }
+
+// TestQuotaSetDuringTheDay: a quota counts what was spent that day before it was set, as it does after a
+// restart.
+func TestQuotaSetDuringTheDay(t *testing.T) {
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{})
+	key := p.key(account.NewKey{Owner: id})
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys}, 0)
+	ask := func(want ...int) {
+		t.Helper()
+		for i, want := range want {
+			if status, _, answer := s.with(key.APIKey, call("test_name")); status != want {
+				t.Errorf("call %d: %d %s, expected %d", i, status, answer, want)
+			}
+		}
+	}
+	ask(200, 200, 200)
+	p.must(p.accounts.SetLimits(t.Context(), "a@example.org", account.Limits{PerDay: 4}))
+	ask(200, 429)
+	p.must(p.accounts.SetLimits(t.Context(), "a@example.org", account.Limits{}))
+	ask(200, 200) // 6 credits
+	p.must(p.keys.Of(id).Restrict(t.Context(), key.Key.ID.String(), account.Rules{PerDay: 7}))
+	ask(200, 429)
+}

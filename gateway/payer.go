@@ -47,17 +47,8 @@ func (p *payer) rates() (all [3]rate) {
 
 const addressExceeded = "request rate of the address exceeded"
 
-// unlimited reports whether neither a rate nor a quota applies to a payer.
-func (p *payer) unlimited() bool {
-	owner := p.caller.owner
-	return p.address == nil && !p.caller.rated(p.local) && p.caller.perDay == 0 && (owner == nil || !owner.rated(p.local) && owner.perDay == 0)
-}
-
 // spend charges credits, or returns a refusal if a limit is exceeded.
 func (p *payer) spend(credits int) *refusal {
-	if p.unlimited() {
-		return nil
-	}
 	now, rates := time.Now(), p.rates()
 	for i, r := range rates {
 		if r.meter == nil {
@@ -105,9 +96,6 @@ const maxDebt = 10 * time.Second
 // client does not choose when messages arrive, it may owe as many credits as its rates
 // allow in maxDebt.
 func (p *payer) spendOnMessage(credits int) *refusal {
-	if p.unlimited() {
-		return nil
-	}
 	now, rates := time.Now(), p.rates()
 	for _, r := range rates {
 		if r.meter == nil {
@@ -138,25 +126,15 @@ func (p *payer) owe(credits int) {
 		}
 	}
 	today := p.settings.today()
-	p.caller.owe(today, credits)
+	p.caller.day.Add(today, credits)
 	if p.caller.owner != nil {
-		p.caller.owner.owe(today, credits)
-	}
-}
-
-// owe takes credits from the daily quota, even if they exceed it.
-func (p *purse) owe(today time.Time, credits int) {
-	if p.perDay > 0 {
-		p.day.Add(today, credits)
+		p.caller.owner.day.Add(today, credits)
 	}
 }
 
 // spendDays takes credits from the daily quotas of both a key and its account, or from
-// neither.
+// neither. Where there is no quota, credits are counted for one that is set later that day.
 func (s *settings) spendDays(who *caller, credits int) *refusal {
-	if who.perDay == 0 && (who.owner == nil || who.owner.perDay == 0) {
-		return nil
-	}
 	today := s.today()
 	if who.owner == nil {
 		return s.spendDay(&who.purse, today, credits, "daily quota exceeded")
@@ -165,7 +143,7 @@ func (s *settings) spendDays(who *caller, credits int) *refusal {
 		return r
 	}
 	r := s.spendDay(&who.purse, today, credits, "daily quota exceeded")
-	if r != nil && who.owner.perDay > 0 {
+	if r != nil {
 		who.owner.day.Return(today, credits)
 	}
 	return r
@@ -173,9 +151,6 @@ func (s *settings) spendDays(who *caller, credits int) *refusal {
 
 // spendDay takes credits from a daily quota, or returns a refusal.
 func (s *settings) spendDay(p *purse, today time.Time, credits int, message string) *refusal {
-	if p.perDay == 0 {
-		return nil
-	}
 	wait, ok := p.day.Spend(today, credits, p.perDay)
 	if ok {
 		return nil
@@ -187,10 +162,8 @@ func (s *settings) spendDay(p *purse, today time.Time, credits int, message stri
 // quotas, but not to the rates, so that a client cannot retry at any speed.
 func (p *payer) giveBack(credits int) {
 	who, today := p.caller, p.settings.today()
-	if who.perDay > 0 {
-		who.day.Return(today, credits)
-	}
-	if who.owner != nil && who.owner.perDay > 0 {
+	who.day.Return(today, credits)
+	if who.owner != nil {
 		who.owner.day.Return(today, credits)
 	}
 }
