@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ashlar/app"
+	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/kv"
@@ -135,6 +136,10 @@ func TestVerifyDamagedFiles(t *testing.T) {
 	text, err := runVerify(t.Context(), Verify{Data: dir})
 	if err == nil || !strings.Contains(text, "a store that opens") {
 		t.Errorf("a missing file: %q, %v", text, err)
+	}
+	const advice = "if the store's files are damaged, check the disk and restore a backup"
+	if _, err := app.OpenNetwork(t.Context(), store.Dir(dir), "small", config.Network{}, kv.Options{}); err == nil || !strings.Contains(err.Error(), advice) {
+		t.Errorf("a server says %v, expected %q", err, advice)
 	}
 }
 

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"ashlar/kv"
@@ -52,6 +53,9 @@ func openDatabase(o Options, config *lsm.Options, g *guard) (*Store, error) {
 	if err != nil {
 		if _, full := g.problem(); full != nil {
 			g.fail(full) // what waits for space must not go on when this has returned
+		}
+		if kv.IsDamage(nameFull(err)) { // Pebble's errors do not tell damage from a later format
+			err = fmt.Errorf("%w; if the store's files are damaged, check the disk and restore a backup", err)
 		}
 		return nil, err
 	}
