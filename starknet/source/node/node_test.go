@@ -18,16 +18,50 @@ import (
 
 // After any temporary misbehaviour of a node, its chain is copied completely.
 func TestTemporaryErrorsAreRetried(t *testing.T) {
-	const slowTimeout = time.Second / 2 // of the requests to a slow node; on a busy machine good answers take a part of it
 	blocks := makeChain(nil, 0, 12, 1)
-	other := makeChain(nil, 0, 12, 2)
-	replaced := func(good []byte, old, new string) []byte {
-		return []byte(strings.Replace(string(good), old, new, 1))
+	for _, test := range slices.Concat(brokenAnswers(), falseBlocks(blocks, makeChain(nil, 0, 12, 2)), refusals()) {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			fake := nodetest.New(t, 10, blocks)
+			fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, good []byte) bool {
+				if q.Nth > 40 || q.Nth%3 != 0 || q.Method == "starknet_chainId" {
+					return false
+				}
+				test.do(w, q, good)
+				return true
+			}
+			options := optionsFor(fake)
+			options.AnswerBytes = 64 << 10
+			if test.name == "is slow" {
+				options.Timeout = slowTimeout
+			}
+			options.Check = func(b *starknet.Block) error {
+				if b.Number >= 12 || b.Hash != blocks[b.Number].Hash {
+					return fmt.Errorf("block %d is not %s", b.Number, b.Hash)
+				}
+				return nil
+			}
+			followTo(t, newNode(t, options), 0, nil, blocks)
+		})
 	}
-	for _, test := range []struct {
-		name string
-		do   func(w http.ResponseWriter, q nodetest.Question, good []byte)
-	}{
+}
+
+// mischief is what a node does in place of an answer.
+type mischief struct {
+	name string
+	do   func(w http.ResponseWriter, q nodetest.Question, good []byte)
+}
+
+// slowTimeout is the timeout of the requests to a slow node; on a busy machine good answers take a part of it.
+const slowTimeout = time.Second / 2
+
+func replaced(good []byte, old, new string) []byte {
+	return []byte(strings.Replace(string(good), old, new, 1))
+}
+
+// brokenAnswers are answers that are not those of the request.
+func brokenAnswers() []mischief {
+	return []mischief{
 		{"drops the connection", func(w http.ResponseWriter, q nodetest.Question, good []byte) { panic(http.ErrAbortHandler) }},
 		{"truncates", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(good[:len(good)/2]) }},
 		{"drops in the middle", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
@@ -45,6 +79,12 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 		{"answers another request", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Write(replaced(good, `"id":1`, `"id":2`))
 		}},
+	}
+}
+
+// falseBlocks are answers with other blocks than the one that was asked for, of a chain or another one.
+func falseBlocks(blocks, other []*starknet.Block) []mischief {
+	return []mischief{
 		{"repeats another block", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			text, _ := json.Marshal(nodetest.EncodeBlock(blocks[(q.Number+1)%12], 10, false))
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, text)
@@ -66,6 +106,12 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 			w.Write(replaced(good, `"transaction_count":1`, `"transaction_count":2`))
 		}},
 		{"has a malformed felt", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(replaced(good, `"0x`, `"0xg`)) }},
+	}
+}
+
+// refusals are errors, and answers that do not end.
+func refusals() []mischief {
+	return []mischief{
 		{"has enough for now", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Header().Set("Retry-After", "1000")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -92,30 +138,6 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 				}
 			}
 		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			fake := nodetest.New(t, 10, blocks)
-			fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, good []byte) bool {
-				if q.Nth > 40 || q.Nth%3 != 0 || q.Method == "starknet_chainId" {
-					return false
-				}
-				test.do(w, q, good)
-				return true
-			}
-			options := optionsFor(fake)
-			options.AnswerBytes = 64 << 10
-			if test.name == "is slow" {
-				options.Timeout = slowTimeout
-			}
-			options.Check = func(b *starknet.Block) error {
-				if b.Number >= 12 || b.Hash != blocks[b.Number].Hash {
-					return fmt.Errorf("block %d is not %s", b.Number, b.Hash)
-				}
-				return nil
-			}
-			followTo(t, newNode(t, options), 0, nil, blocks)
-		})
 	}
 }
 
