@@ -28,89 +28,135 @@ func (b *browser) invite(team, email, role string) string {
 // A user creates a team, invites one with an account and one without, and they share keys.
 func TestTeams(t *testing.T) {
 	s := serve(t, account.RegistrationInvited)
-	owner, _ := s.newUser("owner@example.org", account.RoleUser)
-	guest, who := s.newUser("guest@example.org", account.RoleUser)
-	owner.get("/teams").says(t, 200, "You are not a member of a team")
-	owner.post("/teams", url.Values{"name": {""}}).says(t, 422, `id="name-error"`)
+	g := &group{T: t, service: s, member: s.browser()}
+	g.owner, _ = s.newUser("owner@example.org", account.RoleUser)
+	g.guest, g.who = s.newUser("guest@example.org", account.RoleUser)
+	g.create()
+	g.join()
+	g.withdraw()
+	g.shareKeys()
+	g.changeRoles()
+	g.operate()
+	g.remove()
+}
+
+// group are the users of a team.
+type group struct {
+	*testing.T
+	*service
+	owner, guest, member *browser
+	who                  account.Account // of the guest
+	team, id             string          // path and ID of the team
+}
+
+// create creates the team, of which the guest sees nothing yet.
+func (g *group) create() {
+	owner, guest := g.owner, g.guest
+	owner.get("/teams").says(g.T, 200, "You are not a member of a team")
+	owner.post("/teams", url.Values{"name": {""}}).says(g.T, 422, `id="name-error"`)
 	made := owner.post("/teams", url.Values{"name": {"Stone & Sons"}})
-	team := strings.TrimSuffix(made.header.Get("Location"), "/members")
-	id := strings.TrimPrefix(team, "/teams/")
-	made.leads(t, team+"/members")
-	owner.get(team+"/members").says(t, 200, "Stone &amp; Sons", "owner@example.org", "Leave the team")
-	owner.get(team).says(t, 200, "All keys of the team Stone &amp; Sons together")
-	guest.get(team).says(t, 404)
+	g.team = strings.TrimSuffix(made.header.Get("Location"), "/members")
+	g.id = strings.TrimPrefix(g.team, "/teams/")
+	made.leads(g.T, g.team+"/members")
+	owner.get(g.team+"/members").says(g.T, 200, "Stone &amp; Sons", "owner@example.org", "Leave the team")
+	owner.get(g.team).says(g.T, 200, "All keys of the team Stone &amp; Sons together")
+	guest.get(g.team).says(g.T, 404)
+}
 
+// join invites the guest, who joins once.
+func (g *group) join() {
+	s, owner, guest, team := g.service, g.owner, g.guest, g.team
 	link := owner.invite(team, "guest@example.org", "viewer")
-	owner.get(team+"/members").says(t, 200, "Open invitations", "guest@example.org")
-	s.browser().get(link).says(t, 200, "Stone &amp; Sons", "Sign in to join", "/signup?invitation=")
-	guest.get(link).says(t, 200, "as a viewer", "Join the team")
+	owner.get(team+"/members").says(g.T, 200, "Open invitations", "guest@example.org")
+	s.browser().get(link).says(g.T, 200, "Stone &amp; Sons", "Sign in to join", "/signup?invitation=")
+	guest.get(link).says(g.T, 200, "as a viewer", "Join the team")
 	token := strings.TrimPrefix(link, "/teams/join?invitation=")
-	guest.post("/teams/join", url.Values{"invitation": {token}}).leads(t, team)
-	guest.get(link).says(t, 422, "This invitation is not valid")
-	s.browser().get("/signup?invitation="+token).says(t, 200, "not valid")
-	guest.get("/keys").says(t, 200, `href="`+team+`/keys">Stone &amp; Sons`) // the switch stays on the page
+	guest.post("/teams/join", url.Values{"invitation": {token}}).leads(g.T, team)
+	guest.get(link).says(g.T, 422, "This invitation is not valid")
+	s.browser().get("/signup?invitation="+token).says(g.T, 200, "not valid")
+	guest.get("/keys").says(g.T, 200, `href="`+team+`/keys">Stone &amp; Sons`) // the switch stays on the page
+}
 
-	link = owner.invite(team, "late@example.org", "viewer")
+// withdraw withdraws an invitation.
+func (g *group) withdraw() {
+	owner, guest, team := g.owner, g.guest, g.team
+	link := owner.invite(team, "late@example.org", "viewer")
 	withdraw := regexp.MustCompile(`href="(` + team + `/invitations/[^"]+/withdraw)"`).FindStringSubmatch(owner.get(team + "/members").body)[1]
-	owner.get(withdraw).says(t, 200, "Withdraw this invitation?", "late@example.org", "viewer of Stone &amp; Sons", `action="`+withdraw+`"`)
-	guest.get(link).says(t, 422, "for another e-mail address") // it is open still
-	owner.post(withdraw, nil).leads(t, team+"/members")
-	owner.get(withdraw).leads(t, team+"/members") // it has ended
+	owner.get(withdraw).says(g.T, 200, "Withdraw this invitation?", "late@example.org", "viewer of Stone &amp; Sons", `action="`+withdraw+`"`)
+	guest.get(link).says(g.T, 422, "for another e-mail address") // it is open still
+	owner.post(withdraw, nil).leads(g.T, team+"/members")
+	owner.get(withdraw).leads(g.T, team+"/members") // it has ended
+}
 
-	member := s.browser()
-	link = owner.invite(team, "", "member")
-	member.get(strings.Replace(link, "/teams/join", "/signup", 1)).says(t, 200, "You were invited")
-	member.post("/signup", url.Values{"email": {"new@example.org"}, "password": {goodPassword}, "invitation": {strings.TrimPrefix(link, "/teams/join?invitation=")}}).leads(t, "/")
+// shareKeys has a new user join and make a key, which the guest sees as a viewer.
+func (g *group) shareKeys() {
+	owner, guest, member, team := g.owner, g.guest, g.member, g.team
+	link := owner.invite(team, "", "member")
+	member.get(strings.Replace(link, "/teams/join", "/signup", 1)).says(g.T, 200, "You were invited")
+	member.post("/signup", url.Values{"email": {"new@example.org"}, "password": {goodPassword}, "invitation": {strings.TrimPrefix(link, "/teams/join?invitation=")}}).leads(g.T, "/")
 	issued := member.post(team+"/keys/new", url.Values{"name": {"of the team"}})
-	issued.says(t, 200, "Your new key")
+	issued.says(g.T, 200, "Your new key")
 	keys := guest.get(team + "/keys")
-	keys.says(t, 200, "of the team")
+	keys.says(g.T, 200, "of the team")
 	if strings.Contains(keys.body, "Create a key") || strings.Contains(keys.body, "/console") {
-		t.Errorf("a viewer is offered what the role does not allow: %s", keys.text())
+		g.Errorf("a viewer is offered what the role does not allow: %s", keys.text())
 	}
-	owner.get("/keys").says(t, 200, "You have no key yet")
-	guest.get(team+"/keys/new").says(t, 403, "You are a viewer of the team Stone &amp; Sons. This needs the role member")
+	owner.get("/keys").says(g.T, 200, "You have no key yet")
+	guest.get(team+"/keys/new").says(g.T, 403, "You are a viewer of the team Stone &amp; Sons. This needs the role member")
+}
 
+// changeRoles makes the guest a member, and then removes it. The only owner can neither leave nor be deleted.
+func (g *group) changeRoles() {
+	owner, guest, who, team := g.owner, g.guest, g.who, g.team
 	members := team + "/members/"
-	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"member"}}).leads(t, team+"/members")
-	guest.get(team+"/keys/new").says(t, 200)
-	owner.get(team+"/members").says(t, 200, `href="`+team+`/leave"`)
-	owner.get(team+"/leave").says(t, 200, "Leave Stone &amp; Sons?", "You are an owner", "An owner can invite you again")
-	owner.post(team+"/leave", nil).says(t, 422, "The account is the only owner of the team")
-	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"king"}}).says(t, 422, "Unknown role")
+	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"member"}}).leads(g.T, team+"/members")
+	guest.get(team+"/keys/new").says(g.T, 200)
+	owner.get(team+"/members").says(g.T, 200, `href="`+team+`/leave"`)
+	owner.get(team+"/leave").says(g.T, 200, "Leave Stone &amp; Sons?", "You are an owner", "An owner can invite you again")
+	owner.post(team+"/leave", nil).says(g.T, 422, "The account is the only owner of the team")
+	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"king"}}).says(g.T, 422, "Unknown role")
 	remove := members + who.ID.String() + "/remove"
-	owner.get(team+"/members").says(t, 200, `href="`+remove+`"`)
-	owner.get(remove).says(t, 200, "Remove "+who.Email+"?", "Stone &amp; Sons", "loses access at once")
-	guest.get(team+"/keys").says(t, 200)
-	owner.post(remove, nil).leads(t, team+"/members")
-	owner.get(remove).leads(t, team+"/members") // it is removed
-	guest.get(team+"/keys").says(t, 404)
-	owner.post(team+"/name", url.Values{"team-name": {"Granite"}}).leads(t, team+"/members")
+	owner.get(team+"/members").says(g.T, 200, `href="`+remove+`"`)
+	owner.get(remove).says(g.T, 200, "Remove "+who.Email+"?", "Stone &amp; Sons", "loses access at once")
+	guest.get(team+"/keys").says(g.T, 200)
+	owner.post(remove, nil).leads(g.T, team+"/members")
+	owner.get(remove).leads(g.T, team+"/members") // it is removed
+	guest.get(team+"/keys").says(g.T, 404)
+	owner.post(team+"/name", url.Values{"team-name": {"Granite"}}).leads(g.T, team+"/members")
 	form := url.Values{"name": {"owner@example.org"}, "password": {goodPassword}}
-	owner.post("/account/delete", form).says(t, 422, "only owner of the team &#34;Granite&#34;")
+	owner.post("/account/delete", form).says(g.T, 422, "only owner of the team &#34;Granite&#34;")
+}
 
+// operate manages the team as an operator.
+func (g *group) operate() {
+	s, member, who, team, id := g.service, g.member, g.who, g.team, g.id
 	boss, _ := s.newUser("boss@example.org", account.RoleOperator)
-	boss.get("/people?q=granite+team").says(t, 200, "Granite", "1 to 1 of 1")
-	boss.get("/people/"+id).says(t, 200, "Granite", "new@example.org", "Manage members", "of the team")
+	boss.get("/people?q=granite+team").says(g.T, 200, "Granite", "1 to 1 of 1")
+	boss.get("/people/"+id).says(g.T, 200, "Granite", "new@example.org", "Manage members", "of the team")
 	managing := boss.get(team + "/members")
-	managing.says(t, 200, "Invite a member", `href="/keys"`)
+	managing.says(g.T, 200, "Invite a member", `href="/keys"`)
 	if strings.Contains(managing.body, team+"/keys") || strings.Contains(managing.body, "Leave the team") {
-		t.Errorf("an operator who is not a member is offered a member's pages: %s", managing.text())
+		g.Errorf("an operator who is not a member is offered a member's pages: %s", managing.text())
 	}
-	boss.post("/people/"+id, url.Values{"do": {"reset"}}).says(t, 422, "nobody signs in to it")
-	boss.post("/people/"+id, url.Values{"do": {"save"}, "keys": {"1"}}).leads(t, "/people/"+id)
-	member.post(team+"/keys/new", url.Values{"name": {"second"}}).says(t, 422, "may have 1 at once")
-	boss.get("/audit?account="+id).says(t, 200, "Granite", "Remove "+who.ID.String()+" from team "+id)
-	boss.post("/people/"+id, url.Values{"do": {"disable"}}).leads(t, "/people/"+id)
-	member.get(team+"/keys").says(t, 403, "disabled")
-	boss.post("/people/"+id, url.Values{"do": {"enable"}}).leads(t, "/people/"+id)
+	boss.post("/people/"+id, url.Values{"do": {"reset"}}).says(g.T, 422, "nobody signs in to it")
+	boss.post("/people/"+id, url.Values{"do": {"save"}, "keys": {"1"}}).leads(g.T, "/people/"+id)
+	member.post(team+"/keys/new", url.Values{"name": {"second"}}).says(g.T, 422, "may have 1 at once")
+	boss.get("/audit?account="+id).says(g.T, 200, "Granite", "Remove "+who.ID.String()+" from team "+id)
+	boss.post("/people/"+id, url.Values{"do": {"disable"}}).leads(g.T, "/people/"+id)
+	member.get(team+"/keys").says(g.T, 403, "disabled")
+	boss.post("/people/"+id, url.Values{"do": {"enable"}}).leads(g.T, "/people/"+id)
+}
 
-	member.get(team+"/delete").says(t, 403)
-	owner.get(team+"/delete").says(t, 200, "1 key stops working at once", "Type Granite to confirm")
-	owner.post(team+"/delete", url.Values{"name": {"Granite"}, "password": {"wrong wrong"}}).says(t, 422, "password-error")
-	owner.post(team+"/delete", url.Values{"name": {"Granite"}, "password": {goodPassword}}).leads(t, "/teams")
-	member.get(team).says(t, 404)
-	owner.post("/account/delete", form).says(t, 200, "Your account was deleted")
+// remove deletes the team, after which its owner can be deleted.
+func (g *group) remove() {
+	owner, member, team := g.owner, g.member, g.team
+	form := url.Values{"name": {"owner@example.org"}, "password": {goodPassword}}
+	member.get(team+"/delete").says(g.T, 403)
+	owner.get(team+"/delete").says(g.T, 200, "1 key stops working at once", "Type Granite to confirm")
+	owner.post(team+"/delete", url.Values{"name": {"Granite"}, "password": {"wrong wrong"}}).says(g.T, 422, "password-error")
+	owner.post(team+"/delete", url.Values{"name": {"Granite"}, "password": {goodPassword}}).leads(g.T, "/teams")
+	member.get(team).says(g.T, 404)
+	owner.post("/account/delete", form).says(g.T, 200, "Your account was deleted")
 }
 
 // No link on a page about a team leads to a page of the visitor's own account by mistake.
