@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	lsm "github.com/cockroachdb/pebble/v2"
@@ -25,10 +26,14 @@ type operation struct {
 }
 
 // sorter sorts the operations of a batch by their keys.
-type sorter struct{ encoded []byte }
+type sorter struct {
+	encoded []byte
+	ranks   []uint64    // scratch of arrange
+	before  []operation // the same
+}
 
-func (s sorter) prefix(o operation) []byte { return s.encoded[o.key : o.key+uint32(o.prefix)] }
-func (s sorter) suffix(o operation) []byte {
+func (s *sorter) prefix(o operation) []byte { return s.encoded[o.key : o.key+uint32(o.prefix)] }
+func (s *sorter) suffix(o operation) []byte {
 	from := o.key + uint32(o.prefix)
 	return s.encoded[from : from+uint32(o.suffix)]
 }
@@ -36,7 +41,7 @@ func (s sorter) suffix(o operation) []byte {
 // sorted returns the encoding of a batch with its operations in the order of their
 // keys, those of one key in the order that they had; false for an encoding that is broken.
 func sorted(encoded []byte) ([]byte, bool) {
-	s := sorter{encoded}
+	s := sorter{encoded: encoded}
 	operations, ok := s.operations()
 	if !ok {
 		return nil, false
@@ -49,7 +54,7 @@ func sorted(encoded []byte) ([]byte, bool) {
 	return result, true
 }
 
-func (s sorter) operations() ([]operation, bool) {
+func (s *sorter) operations() ([]operation, bool) {
 	header, ok := batchrepr.ReadHeader(s.encoded)
 	if !ok {
 		return nil, false
@@ -84,12 +89,9 @@ func uvarintLen(n int) int {
 const fewOperations = 12
 
 // sort sorts operations whose prefixes have their first depth bytes in common: by
-// the next eight bytes, as numbers, and then those that have these in common by what follows.
-func (s sorter) sort(operations []operation, depth int) {
-	for i, o := range operations {
-		operations[i].abbreviation = abbreviatedKey(s.prefix(o)[depth:])
-	}
-	slices.SortFunc(operations, func(a, b operation) int { return cmp.Compare(a.abbreviation, b.abbreviation) })
+// the next bytes, as numbers, and then those that have these in common by what follows.
+func (s *sorter) sort(operations []operation, depth int) {
+	s.arrange(operations, depth)
 	for begin := 0; begin < len(operations); {
 		end := begin + 1
 		for end < len(operations) && operations[end].abbreviation == operations[begin].abbreviation {
@@ -106,12 +108,32 @@ func (s sorter) sort(operations []operation, depth int) {
 				continue
 			}
 		}
+		// Versions of one thing are put from the oldest on and stored from the newest on.
+		if s.compare(alike[0], alike[len(alike)-1]) > 0 {
+			slices.Reverse(alike)
+		}
 		slices.SortFunc(alike, s.compare)
 	}
 }
 
+// arrange sorts operations by as many of the next eight bytes as leave space for a position in the
+// same number. Numbers are sorted several times as fast as operations by a function.
+func (s *sorter) arrange(operations []operation, depth int) {
+	positionBits := bits.Len(uint(len(operations)))
+	s.ranks = s.ranks[:0]
+	for i, o := range operations {
+		s.ranks = append(s.ranks, abbreviatedKey(s.prefix(o)[depth:])>>positionBits<<positionBits|uint64(i))
+	}
+	slices.Sort(s.ranks)
+	s.before = append(s.before[:0], operations...)
+	for i, rank := range s.ranks {
+		operations[i] = s.before[rank&(1<<positionBits-1)]
+		operations[i].abbreviation = rank >> positionBits
+	}
+}
+
 // common is how many bytes the prefixes of operations have in common.
-func (s sorter) common(operations []operation) int {
+func (s *sorter) common(operations []operation) int {
 	common := s.prefix(operations[0])
 	for _, o := range operations[1:] {
 		prefix := s.prefix(o)
@@ -129,7 +151,7 @@ func (s sorter) common(operations []operation) int {
 
 // compare orders operations as the store orders their keys, and those of one key as
 // they are in the batch.
-func (s sorter) compare(a, b operation) int {
+func (s *sorter) compare(a, b operation) int {
 	return cmp.Or(
 		bytes.Compare(s.prefix(a), s.prefix(b)),
 		bytes.Compare(s.suffix(a), s.suffix(b)),
