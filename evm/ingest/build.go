@@ -48,7 +48,7 @@ func (i *Importer) Build(ctx context.Context, contents Contents) (*types.Block, 
 		return nil, nil, err
 	}
 	i.latest.executed(b.executed)
-	i.latest.rooted(b.delta)
+	i.latest.rooted(b.delta, true)
 	i.recent.add(b.delta.Block)
 	if err := i.settleGroup(ctx, []*evm.Delta{b.delta}); err != nil {
 		return nil, nil, err

@@ -308,7 +308,7 @@ func (i *Importer) root(ctx context.Context, parent common.Hash, in <-chan *step
 			i.busy.Add(-1)
 		}
 		if s.err == nil {
-			i.latest.rooted(s.delta)
+			i.latest.rooted(s.delta, i.executor.RootInline(s.block.Header()))
 			i.rooted.set(s.block.NumberU64())
 			parent = s.block.Root()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math/big"
 	"strings"
 	"testing"
@@ -146,6 +147,19 @@ func TestImportInPiecesGivesTheSameRows(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d rows, expected %d", len(got), len(want))
+	}
+}
+
+// Where tries keep no nodes, each block reads what the unsettled ones before it wrote. The rows are
+// the same.
+func TestImportWithoutKeptTries(t *testing.T) {
+	genesis, blocks := ingesttest.Crossing(t)
+	kept, without := newTargetOf(t, genesis), newTargetOf(t, genesis)
+	without.importer.KeepNoTries()
+	kept.mustImport(blocks)
+	without.mustImport(blocks)
+	if want := kept.rows(); !maps.Equal(without.rows(), want) {
+		t.Errorf("the rows differ from the %d of an import that keeps its tries", len(want))
 	}
 }
 

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"ashlar/evm"
@@ -39,8 +38,9 @@ type latest struct {
 	slots    generations[slotKey, common.Hash] // guarded by flat
 	codes    map[common.Hash]code              // guarded by flat; only what is not settled
 
-	tries sync.Mutex
-	nodes generations[nodeKey, node] // guarded by tries
+	tries     sync.Mutex
+	nodes     generations[nodeKey, node] // guarded by tries; read, or written by blocks that execute on tries
+	unsettled unsettledNodes             // guarded by tries; written by other blocks
 }
 
 // account is an account without pointers, so that the garbage collector has nothing to follow
@@ -163,18 +163,18 @@ func (l *latest) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 func (l *latest) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
 	key := nodeKey{owner, string(path)}
 	l.tries.Lock()
-	found, ok := l.nodes.get(key)
+	blob, ok := l.unsettled.find(hash)
+	if found, known := l.nodes.get(key); !ok && known && found.hash == hash {
+		blob, ok = found.blob, true
+	}
 	l.tries.Unlock()
 	if ok {
-		if found.hash != hash {
-			return nil, fmt.Errorf("%w: trie node at path %x of %x: expected hash %x, got %x", evm.ErrMissing, path, owner, hash, found.hash)
-		}
-		return found.blob, nil
+		return blob, nil
 	}
 	blob, err := l.settled().Node(ctx, owner, path, hash)
 	if err == nil {
 		l.tries.Lock()
-		l.nodes.remember(key, node{hash, blob})
+		l.nodes.set(key, node{hash, blob}, 0) // in place of an earlier one
 		l.tries.Unlock()
 	}
 	return blob, err
@@ -196,11 +196,16 @@ func (l *latest) executed(x *execute.Executed) {
 	x.Codes(func(hash common.Hash, blob []byte) { l.codes[hash] = code{blob, number} })
 }
 
-// rooted applies the trie nodes of a block.
-func (l *latest) rooted(delta *evm.Delta) {
+// rooted applies the trie nodes of a block. inline says that it executed on tries that do not
+// outlast a block: then the next one reads most of these nodes.
+func (l *latest) rooted(delta *evm.Delta, inline bool) {
 	number := delta.Block.NumberU64()
 	l.tries.Lock()
 	defer l.tries.Unlock()
+	if !inline {
+		l.unsettled.add(delta.Nodes, number)
+		return
+	}
 	for _, n := range delta.Nodes {
 		l.nodes.set(nodeKey{n.Owner, n.Path}, node{n.Hash, n.Blob}, number)
 	}
@@ -219,5 +224,6 @@ func (l *latest) settle(number uint64) {
 	l.flat.Unlock()
 	l.tries.Lock()
 	l.nodes.settle(number)
+	l.unsettled.settle(number)
 	l.tries.Unlock()
 }
