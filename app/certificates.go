@@ -3,34 +3,54 @@ package app
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// expiries returns when the certificates in PEM files expire, by their first name. The
-// first certificate of a file is the server's; the others are of authorities.
-func expiries(files []string) map[string]time.Time {
-	all := make(map[string]time.Time)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			slog.Error("a certificate's metrics are left out", "error", err)
-			continue
-		}
-		block, _ := pem.Decode(text)
-		if block == nil {
-			slog.Error("a certificate's metrics are left out", "file", file, "error", "no PEM block found")
-			continue
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			slog.Error("a certificate's metrics are left out", "file", file, "error", err)
-			continue
-		}
-		all[nameOf(certificate)] = certificate.NotAfter
+// collectCertificates says when the certificates of the public listener expire, by their first names, and
+// whether all files with them can be read: the listener goes on with what it read before.
+func (c *serviceCollector) collectCertificates(gauge func(*prometheus.Desc, float64, ...string)) {
+	files := c.service.config.TLS.Files(c.service.config.Data)
+	if len(files) == 0 {
+		return
 	}
-	return all
+	expires, readable := make(map[string]time.Time), true
+	for _, file := range files {
+		certificate, err := readCertificate(file)
+		if c.changed("certificate "+file, err) {
+			slog.Error("a certificate's metrics are left out", "file", file, "error", err)
+		}
+		if err != nil {
+			readable = false
+			continue
+		}
+		name := nameOf(certificate)
+		if other, ok := expires[name]; !ok || certificate.NotAfter.Before(other) {
+			expires[name] = certificate.NotAfter
+		}
+	}
+	for name, at := range expires {
+		gauge(c.gauges.expiry, float64(at.Unix()), name)
+	}
+	gauge(c.gauges.certificates, truth(readable))
+}
+
+// readCertificate reads the first certificate of a PEM file, which is the server's. The others are of
+// authorities.
+func readCertificate(file string) (*x509.Certificate, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("no PEM block found")
+	}
+	return x509.ParseCertificate(block.Bytes)
 }
 
 // nameOf returns the first name that a certificate is for.

@@ -130,7 +130,7 @@ type gauges struct {
 	unsaved, unreadable, letters                              *prometheus.Desc
 	first, firstState, removing, removedRows                  *prometheus.Desc
 	backedUp, backups, backupFailures, backupSize, backupTime *prometheus.Desc
-	backupsReadable                                           *prometheus.Desc
+	backupsReadable, certificates                             *prometheus.Desc
 	workers, workersStarted, workersEnded, workersMemory      *prometheus.Desc
 }
 
@@ -171,6 +171,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		cacheReads:       desc("store_cache_reads_total", "Reads of the store's cache, by whether the block was in it.", "network", "result"),
 		backlog:          desc("store_backlog_bytes", "Bytes that compactions have to rewrite before the store is in order.", "network"),
 		expiry:           desc("certificate_expiry_timestamp_seconds", "When the certificate of the public listener expires.", "name"),
+		certificates:     desc("certificates_readable", "Whether all certificate files of the public listener can be read: 1, else 0."),
 		accountsWritable: desc("accounts_store_writable", "Whether the accounts' store accepts writes: 1, else 0."),
 
 		unsaved:    desc("accounts_unsaved", "Restrictions of keys, accounts and invitations that are in effect but not yet durable."),
@@ -246,10 +247,8 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
 	c.collectWorkers(gauge, counter)
 	c.collectBackups(gauge, counter)
+	c.collectCertificates(gauge)
 	current := c.service.current.Load()
-	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
-		gauge(g.expiry, float64(expires.Unix()), name)
-	}
 	served, sound := make(map[string]bool), c.service.serverProblem() == nil
 	for n := range c.service.asked() {
 		served[n.Name] = true
