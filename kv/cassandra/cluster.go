@@ -207,7 +207,8 @@ func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, er
 }
 
 // createSession opens a session, for which the driver takes no context: for each node that does not answer
-// it waits for connectTimeout. What it does after ctx is done is undone.
+// it waits for connectTimeout. When ctx is done, a goroutine is left that waits until the driver gives up, and
+// closes a session that it opens nevertheless.
 func createSession(ctx context.Context, o *gocql.ClusterConfig) (*gocql.Session, error) {
 	var session *gocql.Session
 	var err error

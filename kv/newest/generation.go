@@ -69,7 +69,7 @@ func (r stored) key() []byte {
 	return r.g.rows[from : from+r.length(0)]
 }
 
-// value returns the value, with a capacity of the room for it.
+// value returns the value. Its capacity is the room that the row has for one.
 func (r stored) value() []byte {
 	from := r.position + headerBytes + r.length(0)
 	return r.g.rows[from : from+r.length(1) : from+r.length(2)]
