@@ -176,12 +176,18 @@ func (u *upstream) mine(count int) {
 	u.record()
 }
 
-// sign signs a call of the counter that pays twice as much as those of the previous round.
+// sign signs a call of the counter that pays a fifth more than those of the previous round: geth takes a
+// replacement that pays a tenth more.
 func (u *upstream) sign(sender int, nonce, round uint64) *types.Transaction {
-	tip := new(big.Int).Lsh(big.NewInt(params.GWei), uint(round))
+	price := func(first int64) *big.Int {
+		rounds := new(big.Int).SetUint64(round)
+		wei := new(big.Int).Exp(big.NewInt(6), rounds, nil)
+		wei.Mul(wei, big.NewInt(first*params.GWei))
+		return wei.Div(wei, new(big.Int).Exp(big.NewInt(5), rounds, nil))
+	}
 	return types.MustSignNewTx(u.keys[sender], u.signer, &types.DynamicFeeTx{
 		ChainID: u.signer.ChainID(), Nonce: nonce, Gas: 300_000, To: &counter,
-		GasFeeCap: new(big.Int).Add(tip, big.NewInt(100*params.GWei)), GasTipCap: tip,
+		GasFeeCap: price(100), GasTipCap: price(1),
 	})
 }
 

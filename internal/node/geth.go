@@ -87,7 +87,7 @@ func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, erro
 // ServeDev starts geth as a development chain on the genesis written by Init: it makes a block
 // whenever there are transactions. socket is its WebSocket URL.
 func (g Geth) ServeDev(ctx context.Context) (p *Process, c *Client, socket string, err error) {
-	return g.listen(ctx, "--dev")
+	return g.listen(ctx, "--dev", "--rpc.txfeecap", "0")
 }
 
 // DrivenGeth is a geth that is driven over the Engine API.
