@@ -122,10 +122,14 @@ func wholeRunes(text []byte) []byte {
 func readAll(r io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
-			if !e.lease.Hold(e.zipped + 2*cap(buf)) {
-				return buf, limit.ErrMemory
+			more := max(cap(buf), minRead)
+			if !e.lease.Hold(e.zipped + cap(buf) + more) { // less may suffice
+				more = max(cap(buf)/8, minRead)
+				if !e.lease.Hold(e.zipped + cap(buf) + more) {
+					return buf, limit.ErrMemory
+				}
 			}
-			buf = slices.Grow(buf, max(cap(buf), minRead))
+			buf = slices.Grow(buf, more)
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]

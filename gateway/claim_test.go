@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -156,5 +157,22 @@ func TestBufferOfAStepIsCounted(t *testing.T) {
 	}()
 	if held := <-found; held < leftBehind {
 		t.Errorf("%d bytes are counted with a buffer of %d", held, leftBehind)
+	}
+}
+
+// A body that fits into the memory is read whatever the size of the buffer that it begins with.
+func TestBufferGrowsByWhatThereIs(t *testing.T) {
+	const memory, body = 100_000, 60_000
+	h := alone(t, nil)
+	for _, room := range []int{0, 4 << 10, 40 << 10, 57_344, 59_999, 64 << 10} {
+		e := newExchange(t.Context(), h.current.Load(), h.current.Load().networks.only, new(account.Key), netip.Addr{}, "")
+		e.lease = limit.Lease{Budget: limit.NewBudget(2 * memory), Caller: new(limit.Holding)} // half of it for one
+		for length, fits := range map[int]bool{body: true, 2 * memory: false} {
+			read, err := readAll(strings.NewReader(strings.Repeat("x", length)), make([]byte, 0, room), e)
+			if got := err == nil && len(read) == length; got != fits || !fits && !errors.Is(err, limit.ErrMemory) {
+				t.Errorf("a buffer of %d bytes: read %d of %d, %v", room, len(read), length, err)
+			}
+			e.lease.Release()
+		}
 	}
 }
