@@ -133,7 +133,7 @@ func (p *payer) owe(credits int) {
 }
 
 // spendDays takes credits from the daily quotas of both a key and its account, or from
-// neither. Where there is no quota, credits are counted for one that is set later that day.
+// neither. Without a quota, credits are counted too: one may be set later that day.
 func (s *settings) spendDays(who *caller, credits int) *refusal {
 	today := s.today()
 	if who.owner == nil {

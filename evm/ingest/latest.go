@@ -164,8 +164,10 @@ func (l *latest) Node(ctx context.Context, owner common.Hash, path []byte, hash 
 	key := nodeKey{owner, string(path)}
 	l.tries.Lock()
 	blob, ok := l.unsettled.find(hash)
-	if found, known := l.nodes.get(key); !ok && known && found.hash == hash {
-		blob, ok = found.blob, true
+	if !ok {
+		var found node
+		found, ok = l.nodes.get(key)
+		blob, ok = found.blob, ok && found.hash == hash
 	}
 	l.tries.Unlock()
 	if ok {

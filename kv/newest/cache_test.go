@@ -219,11 +219,11 @@ func TestReadsOnce(t *testing.T) {
 // The memory stays within the limit, whatever is read, and long keys use most of it.
 func TestBounded(t *testing.T) {
 	store := openStore(t)
-	const limit, kept64 = 1 << 20, 1 + 64
+	const limit, keyBytes = 1 << 20, 1 + 64
 	c := New(store, limit, kept)
 	c.Reset(0)
 	for key := range uint64(50_000) {
-		_, _, err := c.Newest(t.Context(), kept, append(make([]byte, kept64-1-8), partitionOf(key)...), 0, nil)
+		_, _, err := c.Newest(t.Context(), kept, append(make([]byte, keyBytes-1-8), partitionOf(key)...), 0, nil)
 		if !errors.Is(err, kv.ErrNotFound) {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestBounded(t *testing.T) {
 	if memory > limit || memory < limit*9/10 {
 		t.Errorf("%d bytes, expected at most %d", memory, limit)
 	}
-	if most := limit / (headerBytes + kept64); entries > most || entries < most/3 {
+	if most := limit / (headerBytes + keyBytes); entries > most || entries < most/3 {
 		t.Errorf("%d entries in %d bytes, expected at most %d", entries, limit, most)
 	}
 }

@@ -1,6 +1,9 @@
 package newest
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // generation holds rows by their key. It has no pointers to rows, so that the garbage
 // collector has nothing to follow in it, and a look-up touches two places in memory: one of
@@ -15,14 +18,20 @@ type generation struct {
 	// index has the positions of rows by the upper half of their keys' hashes, which is its
 	// upper half; the lower half is the position of the row plus 1, and 0 in a free place.
 	// A key is at the place of its hash modulo the length, or at the next one that was free.
-	index []uint64
-	count int // of rows and of places of the index that are taken
-	rows  []byte
-	limit int // of rows, in bytes
+	index  []uint64
+	places int // length of the index once there is a row; 0 if there is no room for any
+	count  int // of rows and of places of the index that are taken
+	rows   []byte
+	limit  int // of rows, in bytes
 }
 
 const (
-	headerBytes = 8 + 3*2
+	// Where the lengths of a row are in it, after since.
+	keyLength   = 8
+	valueLength = keyLength + 2
+	roomLength  = valueLength + 2
+	headerBytes = roomLength + 2
+
 	// indexShare is how much of a generation's memory is its index: with the rows of slots,
 	// whose keys have 65 bytes, half of its places are taken when the rows are full.
 	indexShare = 8
@@ -33,21 +42,11 @@ const (
 // newGeneration returns a generation that takes at most the given bytes. It allocates them when
 // they are needed.
 func newGeneration(bytes int64) generation {
-	return generation{limit: int(bytes - bytes/indexShare)}
-}
-
-// places is the length of the index, a power of two, or 0 if the generation is too small for
-// any row.
-func (g *generation) places() int {
-	most := g.limit / (indexShare - 1) / placeBytes
-	places := 1
-	for 2*places <= most {
-		places *= 2
+	g := generation{limit: int(bytes - bytes/indexShare)}
+	if most := uint64(bytes / indexShare / placeBytes); most >= 2 {
+		g.places = 1 << (bits.Len64(most) - 1) // the greatest power of two
 	}
-	if places < 2 {
-		return 0
-	}
-	return places
+	return g
 }
 
 // stored is a row of a generation. It is valid until the next change of it.
@@ -60,19 +59,20 @@ func (r stored) exists() bool { return r.position >= 0 }
 
 func (r stored) since() uint64 { return binary.NativeEndian.Uint64(r.g.rows[r.position:]) }
 
-func (r stored) length(of int) int {
-	return int(binary.NativeEndian.Uint16(r.g.rows[r.position+8+2*of:]))
+// length returns one of the lengths of the row: that at keyLength, valueLength or roomLength.
+func (r stored) length(at int) int {
+	return int(binary.NativeEndian.Uint16(r.g.rows[r.position+at:]))
 }
 
 func (r stored) key() []byte {
 	from := r.position + headerBytes
-	return r.g.rows[from : from+r.length(0)]
+	return r.g.rows[from : from+r.length(keyLength)]
 }
 
 // value returns the value. Its capacity is the room that the row has for one.
 func (r stored) value() []byte {
-	from := r.position + headerBytes + r.length(0)
-	return r.g.rows[from : from+r.length(1) : from+r.length(2)]
+	from := r.position + headerBytes + r.length(keyLength)
+	return r.g.rows[from : from+r.length(valueLength) : from+r.length(roomLength)]
 }
 
 // replace gives the row another version, and reports whether there is room for it.
@@ -83,7 +83,7 @@ func (r stored) replace(since uint64, value []byte) bool {
 	}
 	copy(room[:cap(room)], value)
 	binary.NativeEndian.PutUint64(r.g.rows[r.position:], since)
-	binary.NativeEndian.PutUint16(r.g.rows[r.position+8+2:], uint16(len(value)))
+	binary.NativeEndian.PutUint16(r.g.rows[r.position+valueLength:], uint16(len(value)))
 	return true
 }
 
@@ -109,7 +109,7 @@ func (g *generation) find(hash uint64, key []byte) (r stored, place int) {
 
 // fits reports whether a row can be in an empty generation.
 func (g *generation) fits(key, value []byte) bool {
-	return headerBytes+len(key)+len(value) <= g.limit && g.places() > 0 && len(value) < 1<<16
+	return headerBytes+len(key)+len(value) <= g.limit && g.places > 0 && len(value) < 1<<16
 }
 
 // put adds a row or replaces it, and reports whether there was room for it. The row must fit
@@ -126,7 +126,7 @@ func (g *generation) put(hash uint64, key []byte, since uint64, value []byte) bo
 	switch {
 	case r.exists(): // its place will name the longer row
 	case g.index == nil:
-		g.index = make([]uint64, g.places())
+		g.index = make([]uint64, g.places)
 		_, place = g.find(hash, key)
 		g.count++
 	case 4*(g.count+1) > 3*len(g.index):

@@ -10,7 +10,7 @@ const (
 	generations = 2
 	// never is since of a partition without rows.
 	never = math.MaxUint64
-	// unknown is since of an entry that is no longer kept.
+	// unknown is since of an entry whose newest version is not kept.
 	unknown = never - 1
 )
 
