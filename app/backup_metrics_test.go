@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,10 +52,7 @@ func TestBackupMetrics(t *testing.T) {
 // A record that cannot be read has a metric, and is logged once until that changes, not at each scrape.
 func TestUnreadableRecord(t *testing.T) {
 	s, _ := served(t, nil)
-	var out logBuffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := captureLog(t)
 	record := filepath.Join(s.config.Data, "backup-0123456789abcdef.json")
 	for _, step := range []struct {
 		text     string

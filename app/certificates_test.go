@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,10 +22,7 @@ func TestUnreadableCertificate(t *testing.T) {
 	s, _ := served(t, func(c *config.Config) {
 		c.TLS = config.TLS{Certificate: file, Key: filepath.Join(dir, "a.key")}
 	})
-	var out logBuffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := captureLog(t)
 	for _, step := range []struct {
 		text     string
 		readable int

@@ -263,13 +263,18 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
+// captureLog sends what the default logger logs until the test ends to a buffer, as JSON.
+func captureLog(t *testing.T) *logBuffer {
+	out, before := new(logBuffer), slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(out, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return out
+}
+
 // TestRequestLog checks that the lines about requests have what an operator needs, over
 // HTTP and after a reload, and no key.
 func TestRequestLog(t *testing.T) {
-	var out logBuffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := captureLog(t)
 	s, key := served(t, nil)
 	url := "http://" + s.Addr().String() + "/v3/" + key
 	post(t, url, blockNumber, http.StatusOK)

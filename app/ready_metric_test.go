@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -55,10 +54,7 @@ func TestReadyMetric(t *testing.T) {
 // A network whose status cannot be read is logged once, and again if it has been out of service since.
 func TestUnreadableNetworkIsLoggedOnce(t *testing.T) {
 	s, _ := served(t, nil)
-	var out logBuffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := captureLog(t)
 	scrape := func(want int) {
 		t.Helper()
 		get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
