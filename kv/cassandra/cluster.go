@@ -210,24 +210,27 @@ func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, er
 // it waits for connectTimeout. When ctx is done, a goroutine is left that waits until the driver gives up, and
 // closes a session that it opens nevertheless.
 func createSession(ctx context.Context, o *gocql.ClusterConfig) (*gocql.Session, error) {
-	var session *gocql.Session
-	var err error
-	created := make(chan struct{})
-	go func() {
-		defer close(created)
-		session, err = o.CreateSession()
-	}()
-	select {
-	case <-created:
-		return session, err
-	case <-ctx.Done():
+	type outcome struct {
+		session *gocql.Session
+		err     error
 	}
+	created := make(chan outcome)
 	go func() {
-		if <-created; session != nil {
-			session.Close()
+		session, err := o.CreateSession()
+		select {
+		case created <- outcome{session, err}:
+		case <-ctx.Done():
+			if session != nil {
+				session.Close()
+			}
 		}
 	}()
-	return nil, fmt.Errorf("stopped before a node answered: %w", ctx.Err())
+	select {
+	case made := <-created:
+		return made.session, made.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("stopped before a node answered: %w", ctx.Err())
+	}
 }
 
 // Close closes the connection.
