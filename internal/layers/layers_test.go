@@ -55,12 +55,13 @@ func family(name string) []layer {
 		return paths
 	}
 	layers := []layer{
+		{"keccak", nil},
 		{".", []string{"chain", "strictjson"}},
 		{"era", in(".")},
 		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson", "retry")},
 		{"merkle", in(".")},
-		{"execute", in(".")},
-		{"archive", append(in("."), "kv", "chain", "history", "retry")},
+		{"execute", in("keccak", ".")},
+		{"archive", append(in("keccak", "."), "kv", "chain", "history", "retry")},
 		{"proven", append(in(".", "merkle", "source", "archive"), "upstream", "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
 		{"snapshot", append(in(".", "execute", "archive", "export"), "chain", "endpoint")},
@@ -69,7 +70,7 @@ func family(name string) []layer {
 		{"pool", in(".")},
 		{"trace", append(in(".", "execute"), "worker")},
 		{"query", append(in(".", "merkle", "execute", "archive", "ingest", "proven", "pool"), "kv", "jsonrpc", "chain", "history", "upstream")},
-		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "parameter", "limit", "chain", "history", "feed", "events", "worker", "upstream")},
+		{"api", append(in("keccak", ".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "parameter", "limit", "chain", "history", "feed", "events", "worker", "upstream")},
 		{"network", append(in(".", "era", "source", "execute", "archive", "export", "snapshot", "ingest", "verify", "pool", "proven", "query", "api"),
 			"family", "kv", "jsonrpc", "chain", "history", "retry", "upstream")},
 	}
