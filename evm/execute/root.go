@@ -68,7 +68,7 @@ func (x *Executed) change(kept *tries.Tries) (common.Hash, []evm.Node, error) {
 		if len(slots) == 0 {
 			continue
 		}
-		if account.Root, err = kept.SetSlots(address, account.Root, slots); err != nil {
+		if err = kept.SetSlots(address, account.Root, slots); err != nil {
 			return common.Hash{}, nil, err
 		}
 	}

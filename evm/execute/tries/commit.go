@@ -3,78 +3,145 @@ package tries
 import (
 	"bytes"
 	"math/bits"
+	"slices"
+	"sync"
 
 	"ashlar/evm"
+	"ashlar/evm/keccak"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// commit computes the hash of the trie, and appends the nodes that changed since the last
-// commit to nodes, if they are listed. A node whose children have changed and changed back is not
-// appended.
-func (t *trie) commit(nodes []evm.Node) ([]evm.Node, error) {
-	c := committing{trie: t, nodes: nodes}
-	t.hash = types.EmptyRootHash
-	if t.root != nil {
-		if err := c.commit(t.root, t.in.path[:0]); err != nil {
-			return nil, err
+// commit computes the hashes of some tries, and lists the nodes that changed since the last commit
+// in t.nodes, if they are listed. A node whose children have changed and changed back is not listed.
+//
+// Nodes are hashed level by level, from the deepest up: those of one level, of all tries, together.
+func (t *Tries) commit(changed ...*trie) error {
+	c := committings.Get().(*committing)
+	defer c.giveBack()
+	for _, of := range changed {
+		if of.root != nil {
+			c.gather(of, of.root, t.path[:0])
 		}
-		var buffer [1 + common.HashLength]byte
-		t.hash = common.BytesToHash(appendReference(buffer[:0], t.root, nil)[1:])
 	}
-	for path, before := range t.gone {
-		c.add([]byte(path), common.Hash{}, nil, before)
-	}
-	clear(t.gone)
-	return c.nodes, nil
-}
-
-type committing struct {
-	*trie
-	nodes []evm.Node
-}
-
-// add lists a node that has changed, with its encodings now and before.
-func (c *committing) add(path []byte, hash common.Hash, blob, before []byte) {
-	if !c.in.unlisted {
-		c.nodes = append(c.nodes, evm.Node{Owner: c.owner, Path: string(path), Hash: hash, Blob: blob, Prev: before})
-	}
-}
-
-// commit encodes a node and all below it that have changed. It writes the paths of nodes below into
-// the rest of the path's array.
-func (c *committing) commit(n node, path []byte) error {
-	w := state(n)
-	if w == nil || !w.dirty {
-		return nil
-	}
-	encoded, err := c.encode(n, path)
-	if err != nil {
+	if err := c.levelsUp(); err != nil {
 		return err
 	}
+	for _, of := range changed {
+		of.hash = types.EmptyRootHash
+		if of.root != nil {
+			var buffer [1 + common.HashLength]byte
+			of.hash = common.BytesToHash(appendReference(buffer[:0], of.root, nil)[1:])
+		}
+		for path, before := range of.gone {
+			of.list([]byte(path), common.Hash{}, nil, before)
+		}
+		clear(of.gone)
+	}
+	return nil
+}
+
+// committing is memory for one commit.
+type committing struct {
+	levels  [evm.KeyNibbles + 1][]changedNode // by the length of the path
+	deepest int
+	paths   []byte // of all nodes
+	encoded [][]byte
+	hashes  []common.Hash
+}
+
+var committings = sync.Pool{New: func() any { return new(committing) }}
+
+// changedNode is a node that has changed, at a path in a trie.
+type changedNode struct {
+	of   *trie
+	node node
+	path []byte
+}
+
+// gather adds a node and all below it that have changed. It writes the paths of nodes below into
+// the rest of the path's array.
+func (c *committing) gather(of *trie, n node, path []byte) {
+	if w := state(n); w == nil || !w.dirty {
+		return
+	}
+	from := len(c.paths)
+	c.paths = append(c.paths, path...)
+	c.levels[len(path)] = append(c.levels[len(path)], changedNode{of, n, c.paths[from:]})
+	c.deepest = max(c.deepest, len(path))
+	switch n := n.(type) {
+	case *extension:
+		c.gather(of, n.child, append(path, n.key...))
+	case *branch:
+		for left := n.changed & n.has; left != 0; left &= left - 1 {
+			i := bits.TrailingZeros16(left)
+			c.gather(of, n.children[i], append(path, byte(i)))
+		}
+	}
+}
+
+// levelsUp encodes and hashes the nodes of all levels.
+func (c *committing) levelsUp() error {
+	for depth := c.deepest; depth >= 0; depth-- {
+		level := c.levels[depth]
+		c.encoded = c.encoded[:0]
+		for _, n := range level {
+			encoded, err := n.of.in.encodeChanged(n.node)
+			if err != nil {
+				return err
+			}
+			c.encoded = append(c.encoded, encoded)
+		}
+		c.hashes = slices.Grow(c.hashes[:0], len(level))[:len(level)]
+		keccak.Sum(c.encoded, c.hashes)
+		for i, n := range level {
+			n.of.committed(n.node, n.path, c.encoded[i], c.hashes[i])
+		}
+	}
+	return nil
+}
+
+// giveBack lets go of all nodes, and lets another commit use the memory.
+func (c *committing) giveBack() {
+	for depth := range c.deepest + 1 {
+		clear(c.levels[depth])
+		c.levels[depth] = c.levels[depth][:0]
+	}
+	clear(c.encoded[:cap(c.encoded)])
+	c.deepest, c.paths = 0, c.paths[:0]
+	committings.Put(c)
+}
+
+// committed sets the encoding and hash of a node at a path, and lists it if it has changed.
+func (t *trie) committed(n node, path, encoded []byte, hash common.Hash) {
+	w := state(n)
 	var before []byte
-	if len(c.gone) > 0 {
-		before = c.gone[string(path)]
-		delete(c.gone, string(path))
+	if len(t.gone) > 0 {
+		before = t.gone[string(path)]
+		delete(t.gone, string(path))
 	}
 	if stored(w.rlp, path) {
 		before = w.rlp
 	}
-	c.in.bytes += len(encoded) - len(w.rlp)
+	t.in.bytes += len(encoded) - len(w.rlp)
 	w.rlp, w.dirty = encoded, false
 	if stored(encoded, path) {
-		if w.hash, err = c.in.hashOf(encoded); err != nil {
-			return err
-		}
+		w.hash = hash
 		if !bytes.Equal(encoded, before) { // else it has changed and changed back
-			c.add(path, w.hash, encoded, before)
+			t.list(path, hash, encoded, before)
 		}
 	} else if before != nil {
-		c.add(path, common.Hash{}, nil, before)
+		t.list(path, common.Hash{}, nil, before)
 	}
-	return nil
+}
+
+// list lists a node that has changed, with its encodings now and before.
+func (t *trie) list(path []byte, hash common.Hash, blob, before []byte) {
+	if !t.in.unlisted {
+		t.in.nodes = append(t.in.nodes, evm.Node{Owner: t.owner, Path: string(path), Hash: hash, Blob: blob, Prev: before})
+	}
 }
 
 // appendReference appends the RLP by which a parent refers to a node that is not dirty.
@@ -89,23 +156,23 @@ func appendReference(dst []byte, n node, path []byte) []byte {
 	return appendString(dst, w.hash[:])
 }
 
-// encode returns the RLP of a node, after a commit of its children.
-func (c *committing) encode(n node, path []byte) ([]byte, error) {
+// encodeChanged returns the RLP of a node, whose children are not dirty.
+func (t *Tries) encodeChanged(n node) ([]byte, error) {
 	var buffer [shortBytes]byte
 	switch n := n.(type) {
 	case *leaf:
-		return c.in.list(appendLeaf(buffer[:0], n.key, n.value)), nil
+		return t.list(appendLeaf(buffer[:0], n.key, n.value)), nil
 	case *extension:
-		path = append(path, n.key...)
-		if err := c.commit(n.child, path); err != nil {
-			return nil, err
-		}
-		return c.in.list(appendReference(appendKey(buffer[:0], n.key, false), n.child, path)), nil
+		return t.list(appendReference(appendKey(buffer[:0], n.key, false), n.child, below)), nil
 	case *branch:
-		return c.encodeBranch(n, path)
+		return t.encodeBranch(n)
 	}
 	return nil, errMalformed
 }
+
+// below stands for the path of any node below the root: of the path, a reference depends only on
+// whether it is empty.
+var below = []byte{0}
 
 // shortBytes is the space that the content of nearly every leaf and extension fits into: the rest
 // of a key, and an account.
@@ -120,13 +187,7 @@ func appendKey(dst, key []byte, isLeaf bool) []byte {
 	return appendString(dst, appendCompact(buffer[:0], key, isLeaf))
 }
 
-func (c *committing) encodeBranch(n *branch, path []byte) ([]byte, error) {
-	for left := n.changed & n.has; left != 0; left &= left - 1 {
-		i := bits.TrailingZeros16(left)
-		if err := c.commit(n.children[i], append(path, byte(i))); err != nil {
-			return nil, err
-		}
-	}
+func (t *Tries) encodeBranch(n *branch) ([]byte, error) {
 	var before []byte
 	var err error
 	if n.rlp != nil {
@@ -134,7 +195,6 @@ func (c *committing) encodeBranch(n *branch, path []byte) ([]byte, error) {
 			return nil, errMalformed
 		}
 	}
-	below := []byte{0} // only whether a path is empty matters to a reference
 	var buffer [width*(1+common.HashLength) + 1]byte
 	content := buffer[:0]
 	for i := range width {
@@ -154,7 +214,7 @@ func (c *committing) encodeBranch(n *branch, path []byte) ([]byte, error) {
 		}
 	}
 	n.changed = 0
-	return c.in.list(append(content, rlp.EmptyString...)), nil
+	return t.list(append(content, rlp.EmptyString...)), nil
 }
 
 // appendCompact appends the hex-prefix encoding of nibbles.

@@ -47,10 +47,7 @@ func (t *Trie) Remove(key common.Hash) error {
 
 // Hash returns the root of the trie as it is now.
 func (t *Trie) Hash() (common.Hash, error) {
-	err := t.change(func() error {
-		_, err := t.trie.commit(nil)
-		return err
-	})
+	err := t.change(func() error { return t.trie.in.commit(t.trie) })
 	return t.trie.hash, err
 }
 

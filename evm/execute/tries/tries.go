@@ -40,6 +40,7 @@ type Tries struct {
 	root     common.Hash // of the state, as of the last commit
 	accounts *trie
 	storage  map[common.Hash]*trie // by owner
+	changed  []*trie               // of storage, whose slots were set since the last commit
 	nodes    []evm.Node            // changed since the last commit
 	failed   bool
 	unlisted bool // nodes that change are not listed
@@ -77,7 +78,7 @@ func New(limit int) *Tries {
 func (t *Tries) Begin(root common.Hash, read Reader, before Before) {
 	t.read, t.before = read, before
 	if t.accounts == nil || t.failed || root != t.root || t.nodes != nil || t.round == math.MaxUint32 {
-		t.root, t.storage, t.nodes = root, make(map[common.Hash]*trie), nil
+		t.root, t.storage, t.changed, t.nodes = root, make(map[common.Hash]*trie), nil, nil
 		t.bytes, t.round, t.oldest, t.failed = 0, 0, 0, false
 		t.accounts = t.open(common.Hash{}, root)
 	}
@@ -101,45 +102,61 @@ func (t *Tries) StorageRoot(address common.Hash) (common.Hash, error) {
 	return account.Root, nil
 }
 
-// SetSlots sets slots of an account, whose storage root is given, and returns the new root. It
-// is called at most once for an account between two commits.
-func (t *Tries) SetSlots(address, root common.Hash, slots map[common.Hash]common.Hash) (common.Hash, error) {
+// SetSlots sets slots of an account, whose storage root as of the last commit is given. It is called
+// at most once for an account between two commits.
+func (t *Tries) SetSlots(address, root common.Hash, slots map[common.Hash]common.Hash) error {
 	storage := t.storage[address]
 	if storage == nil || storage.hash != root {
 		storage = t.open(address, root)
 		t.storage[address] = storage
 		t.bytes += trieBytes
 	}
-	err := setAll(storage, slots, func(word common.Hash) ([]byte, error) {
+	t.changed = append(t.changed, storage)
+	return t.note(setAll(storage, slots, func(word common.Hash) ([]byte, error) {
 		if word == (common.Hash{}) {
 			return nil, nil
 		}
 		return rlp.EncodeToBytes(common.TrimLeftZeroes(word[:]))
-	})
-	if err == nil {
-		t.nodes, err = storage.commit(t.nodes)
-	}
-	if storage.root == nil {
-		delete(t.storage, address)
-	}
-	return storage.hash, t.note(err)
+	}))
 }
 
-// Commit sets accounts, which have their new storage roots, or are nil if they are gone. It
-// returns the new state root and the nodes of all tries that changed since the last commit.
+// Commit sets accounts, or removes those that are nil, and gives accounts whose slots were set their
+// new storage roots; the others have them. It returns the new state root and the nodes of all tries
+// that changed since the last commit.
 func (t *Tries) Commit(accounts map[common.Hash]*types.StateAccount) (common.Hash, []evm.Node, error) {
-	err := setAll(t.accounts, accounts, func(account *types.StateAccount) ([]byte, error) {
-		if account == nil {
-			return nil, nil
-		}
-		return rlp.EncodeToBytes(account)
-	})
+	err := t.commitStorage(accounts)
 	if err == nil {
-		t.nodes, err = t.accounts.commit(t.nodes)
+		err = setAll(t.accounts, accounts, func(account *types.StateAccount) ([]byte, error) {
+			if account == nil {
+				return nil, nil
+			}
+			return rlp.EncodeToBytes(account)
+		})
+	}
+	if err == nil {
+		err = t.commit(t.accounts)
 	}
 	nodes := t.nodes
 	t.root, t.nodes = t.accounts.hash, nil
 	return t.root, nodes, t.note(err)
+}
+
+// commitStorage commits the storage tries that have changed.
+func (t *Tries) commitStorage(accounts map[common.Hash]*types.StateAccount) error {
+	if err := t.commit(t.changed...); err != nil {
+		return err
+	}
+	for _, storage := range t.changed {
+		if account := accounts[storage.owner]; account != nil {
+			account.Root = storage.hash
+		}
+		if storage.root == nil {
+			delete(t.storage, storage.owner)
+		}
+	}
+	clear(t.changed)
+	t.changed = t.changed[:0]
+	return nil
 }
 
 // hashOf returns the hash of an encoded node.

@@ -157,14 +157,15 @@ func (w *world) change(kept *tries.Tries, c changes) (common.Hash, map[common.Ha
 		w.must(err)
 		filled.Root = before
 		if slots := c.slots[address]; len(slots) > 0 {
-			filled.Root, err = kept.SetSlots(address, before, slots)
-			w.must(err)
-			roots[address] = filled.Root
+			w.must(kept.SetSlots(address, before, slots))
 		}
 		accounts[address] = &filled
 	}
 	root, changed, err := kept.Commit(accounts)
 	w.must(err)
+	for address := range c.slots {
+		roots[address] = accounts[address].Root
+	}
 	return root, roots, changed
 }
 
