@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"ashlar/evm/archive"
+	"ashlar/evm/keccak"
 	"ashlar/evm/query"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -60,14 +61,17 @@ type outline []byte
 
 func newOutline(body *archive.Body) (outline, error) {
 	const annexBytes = 1024 // enough for 16 withdrawals
-	row := binary.AppendUvarint(make([]byte, 0, body.Len()*common.HashLength+annexBytes), uint64(body.Len()))
-	var h hasher
-	for i := range body.Len() {
-		raw, err := body.Transaction(i)
-		if err != nil {
+	raw, hashes := make([][]byte, body.Len()), make([]common.Hash, body.Len())
+	for i := range raw {
+		var err error
+		if raw[i], err = body.Transaction(i); err != nil {
 			return nil, err
 		}
-		row = append(row, h.hash(raw)...)
+	}
+	keccak.Sum(raw, hashes)
+	row := binary.AppendUvarint(make([]byte, 0, body.Len()*common.HashLength+annexBytes), uint64(body.Len()))
+	for _, hash := range hashes {
+		row = append(row, hash[:]...)
 	}
 	return bytes.Clone(body.Annex.Append(row)), nil // without room to grow, which the cache would not count
 }
