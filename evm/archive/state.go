@@ -114,8 +114,20 @@ func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash co
 	return blob, err
 }
 
-// readNode reads a trie node from the store.
+// readNode reads a trie node from the store, and checks its hash.
 func (s State) readNode(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	blob, err := s.nodeAt(ctx, owner, path, hash)
+	if err != nil {
+		return nil, err
+	}
+	if got := crypto.Keccak256Hash(blob); got != hash {
+		return nil, fmt.Errorf("%w: trie node at path %x of %x, as of block %d: expected hash %x, got %x", ErrCorrupt, path, owner, s.number, hash, got)
+	}
+	return blob, nil
+}
+
+// nodeAt reads the trie node at a path from the store, whatever its hash is.
+func (s State) nodeAt(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
 	room := stateRooms.Get().(*stateRoom)
 	defer stateRooms.Put(room)
 	key := appendNodeKey(room.key[:0], owner, string(path))
@@ -129,16 +141,10 @@ func (s State) readNode(ctx context.Context, owner common.Hash, path []byte, has
 	if len(row) == 0 {
 		return nil, fmt.Errorf("%w: trie node %x at path %x of %x, as of block %d", evm.ErrMissing, hash, path, owner, s.number)
 	}
-	blob := row[1:]
 	if row[0] == nodeLeaf {
-		if blob, err = s.leaf(ctx, owner, path, row[1:]); err != nil {
-			return nil, err
-		}
+		return s.leaf(ctx, owner, path, row[1:])
 	}
-	if got := crypto.Keccak256Hash(blob); got != hash {
-		return nil, fmt.Errorf("%w: trie node at path %x of %x, as of block %d: expected hash %x, got %x", ErrCorrupt, path, owner, s.number, hash, got)
-	}
-	return blob, nil
+	return row[1:], nil
 }
 
 // leaf assembles a leaf from the rest of its key and the flat value.

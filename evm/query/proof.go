@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,21 +30,42 @@ type SlotProof struct {
 
 // Prove returns a proof of an account and some slots in the state after a block of the view.
 func (v *View) Prove(ctx context.Context, number uint64, address common.Address, slots []common.Hash) (*Proof, error) {
-	key := evm.HashAddress(address)
-	v.readProofAhead(ctx, number, key, slots)
+	v.readProofAhead(ctx, number, evm.HashAddress(address), slots)
 	header, err := v.Header(ctx, number)
 	if err != nil {
 		return nil, err
 	}
-	proof := &Proof{Slots: make([]SlotProof, len(slots))}
 	state := v.State(number)
+	if deferred, ok := deferredChecks(state); ok {
+		proof, err := v.prove(ctx, deferred, number, header.Root, address, slots)
+		if err == nil && deferred.Right() || err != nil && !errors.Is(err, archive.ErrCorrupt) {
+			return proof, err
+		} // else each node is checked, to say which one is wrong
+	}
+	return v.prove(ctx, state, number, header.Root, address, slots)
+}
+
+// deferredChecks returns a state that leaves the check of its trie nodes until they all are read, if
+// there is one.
+func deferredChecks(state evm.State) (*archive.Deferred, bool) {
+	stored, ok := state.(archive.State)
+	if !ok {
+		return nil, false
+	}
+	return stored.Deferred()
+}
+
+// prove is [View.Prove] in a state, which has a root.
+func (v *View) prove(ctx context.Context, state evm.State, number uint64, root common.Hash, address common.Address, slots []common.Hash) (*Proof, error) {
+	proof := &Proof{Slots: make([]SlotProof, len(slots))}
 	if err := prefetchProof(ctx, state, address, slots); err != nil {
 		return nil, err
 	}
+	key := evm.HashAddress(address)
 	readBelow := func(ctx context.Context, owner, key common.Hash, depth int) {
 		v.readLevelsAhead(ctx, number, owner, key, depth)
 	}
-	accounts := trieWalk{state: state, root: header.Root, ahead: readBelow}
+	accounts := trieWalk{state: state, root: root, ahead: readBelow}
 	value, err := accounts.to(ctx, key)
 	if err != nil {
 		return nil, err

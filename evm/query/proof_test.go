@@ -3,15 +3,19 @@ package query
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/merkle"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -48,6 +52,12 @@ func provenGenesis() *core.Genesis {
 
 func genesisView(t testing.TB, g *core.Genesis) *View {
 	t.Helper()
+	view, _ := genesisStore(t, g)
+	return view
+}
+
+func genesisStore(t testing.TB, g *core.Genesis) (*View, kv.Store) {
+	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "proofs", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +78,60 @@ func genesisView(t testing.TB, g *core.Genesis) *View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return view
+	return view, store
+}
+
+// A proof at an old block, whose trie nodes are checked together, is that of a recent block; and
+// whichever of its nodes is damaged in the store, it is named instead.
+func TestProofsOfOldBlocks(t *testing.T) {
+	g := provenGenesis()
+	view, store := genesisStore(t, g)
+	address, slots := common.Address{19: 59}, []common.Hash{{31: 1}, {31: 200}}
+	want, err := view.Prove(t.Context(), 0, address, slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := *view
+	old.head.Number += cachedTries
+	if old.State(0).(archive.State) != view.history.StateAt(0) {
+		t.Fatal("the nodes of the old block are cached")
+	}
+	if got, err := old.Prove(t.Context(), 0, address, slots); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, %v, want %v", got, err, want)
+	}
+	key := evm.HashAddress(address)
+	damaged := 0
+	for row, err := range store.Walk(t.Context(), archive.NamedTables().TrieNodes, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, path, err := archive.ParseNodeKey(row.Partition)
+		if err != nil || owner != (common.Hash{}) || !bytes.HasPrefix(evm.AppendNibbles(nil, key[:]), path) {
+			continue
+		}
+		put := func(value []byte) {
+			batch := store.NewBatch()
+			batch.Put(archive.NamedTables().TrieNodes, row.Partition, row.Sort, value)
+			if err := store.Write(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wrong := bytes.Clone(row.Value)
+		wrong[len(wrong)-1] ^= 1
+		put(wrong)
+		named := fmt.Sprintf("trie node at path %x of", path)
+		if node, err := archive.ParseNode(path, row.Value); err != nil || node.Rest != nil {
+			named = "a leaf with the key"
+		}
+		if got, err := old.Prove(t.Context(), 0, address, slots); !errors.Is(err, archive.ErrCorrupt) || !strings.Contains(err.Error(), named) {
+			t.Errorf("with a damaged node at path %x: got %v, %v, want an error that names it", path, got, err)
+		}
+		put(row.Value)
+		damaged++
+	}
+	if damaged < 2 {
+		t.Errorf("%d nodes were damaged, want the root and others", damaged)
+	}
 }
 
 // TestProofs verifies proofs of all accounts and slots, and of some that do not exist, with
