@@ -43,6 +43,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 		Unavailable: func(err error) bool { return errors.Is(err, kv.ErrUnavailable) },
 		Pages:       gateway.Pages{Hosts: c.Dashboard.Hosts, Handler: s.dashboard},
 	}
+	g.Absent = s.absent(&c)
 	for _, n := range s.Networks() {
 		g.Networks = append(g.Networks, gateway.Network{
 			Name: n.Name, Hosts: c.Networks[n.Name].Hosts, Methods: n.methods, Versions: n.versions, Restricted: c.Networks[n.Name].Restricted, OpenRPC: n.openRPC.JSON,
@@ -50,6 +51,31 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 		})
 	}
 	return g, nil
+}
+
+// absent returns the networks that are not served, with their own hosts: those that the configuration lists,
+// that were left out at the start, or that were served before. s.adding must be held.
+func (s *Service) absent(c *config.Config) map[string][]string {
+	if s.known == nil {
+		s.known = make(map[string]bool)
+	}
+	for _, n := range s.Networks() {
+		s.known[n.Name] = true
+	}
+	for _, u := range s.leftOut.all() {
+		s.known[u.Name] = true
+	}
+	for name := range c.Networks {
+		s.known[name] = true
+	}
+	absent := make(map[string][]string)
+	for name := range s.known {
+		absent[name] = c.Networks[name].Hosts
+	}
+	for _, n := range s.Networks() {
+		delete(absent, n.Name)
+	}
+	return absent
 }
 
 // watcher returns the watcher of requests, or nil if they are neither logged nor traced.

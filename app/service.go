@@ -47,10 +47,11 @@ type Service struct {
 	serving   sync.Mutex
 	networks  []*Network // guarded by serving; replaced, never changed, once the service is open
 	leftOut   unservedNetworks
-	adding    sync.Mutex    // held while a network is added or hidden, or the configuration reloaded
-	added     chan *Network // to be run
-	begun     chan struct{} // closed when the networks run that are served from the start
-	stopping  chan struct{} // closed when no further networks run
+	known     map[string]bool // guarded by adding: names of networks whose hosts no other network may answer at
+	adding    sync.Mutex      // held while a network is added or hidden, or the configuration reloaded
+	added     chan *Network   // to be run
+	begun     chan struct{}   // closed when the networks run that are served from the start
+	stopping  chan struct{}   // closed when no further networks run
 	metrics   *metrics
 	current   atomic.Pointer[config.Config] // the current configuration
 	handler   *gateway.Handler

@@ -1,7 +1,7 @@
 // Package gateway serves JSON-RPC over HTTP and WebSocket. It finds the network of a
 // request, checks its API key, and passes its body to package jsonrpc.
 //
-//	POST /v3/<key>               the network of the Host header, or the only network
+//	POST /v3/<key>               the network of the Host header, else the only network
 //	POST /<network>/v3/<key>     the named network, at any host
 //	GET  /ws/v3/<key>            the same by WebSocket
 //	GET  /<network>/ws/v3/<key>

@@ -105,6 +105,18 @@ func TestNetworkByHost(t *testing.T) {
 	if _, answer := alone.post(call("test_name"), "Host", "any.host"); !strings.Contains(answer, `"alpha"`) {
 		t.Errorf("the only network does not answer at any host: %s", answer)
 	}
+	beside := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha", "alpha.test")},
+		Absent:   map[string][]string{"beta": {"beta.test"}}, Hosts: []string{"*.example.org"},
+	}, 0)
+	for host, want := range map[string]int{
+		"any.host": 200, "alpha.test": 200, "alpha.example.org": 200, "other.example.org": 200,
+		"beta.test": 404, "Beta.Test:8545": 404, "beta.example.org": 404,
+	} {
+		if response, answer := beside.post(call("test_name"), "Host", host); response.StatusCode != want {
+			t.Errorf("beside an absent network, at %s: %d %s, expected %d", host, response.StatusCode, answer, want)
+		}
+	}
 }
 
 func TestNewRefusesWrongNetworks(t *testing.T) {

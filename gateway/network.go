@@ -60,7 +60,8 @@ func (s *served) at(version string) *served {
 // networks finds the network of a request.
 type networks struct {
 	byName    map[string]*served
-	byHost    map[string]*served
+	byHost    map[string]*served // nil for the host of an absent network
+	absent    map[string][]string
 	wildcards map[string]bool // suffixes of the patterns in Config.Hosts, after the *, including the dot
 	only      *served         // the network if it is the only one
 }
@@ -87,8 +88,8 @@ func CheckHost(host string) error {
 	return nil
 }
 
-func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *usage.Usage) (*networks, error) {
-	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), wildcards: make(map[string]bool)}
+func newNetworks(list []Network, absent map[string][]string, hosts []string, rpc jsonrpc.Config, g gate, u *usage.Usage) (*networks, error) {
+	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), absent: absent, wildcards: make(map[string]bool)}
 	for _, network := range list {
 		if err := CheckNetworkName(network.Name); err != nil {
 			return nil, fmt.Errorf("gateway: %w", err)
@@ -110,6 +111,13 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 				return nil, fmt.Errorf("gateway: network %s: the host %s is also another network's", network.Name, host)
 			}
 			n.byHost[host] = serves
+		}
+	}
+	for _, own := range absent {
+		for _, host := range own {
+			if _, taken := n.byHost[host]; !taken {
+				n.byHost[host] = nil
+			}
 		}
 	}
 	for _, pattern := range hosts {
@@ -150,22 +158,26 @@ func isHost(host string) bool {
 }
 
 // find returns the network of a request, or nil. name is empty if the path has no network.
-// A network's own host has precedence over a pattern.
+// A network's own host has precedence over a pattern, and both over the only network: the host of
+// an absent network would otherwise get answers of another chain.
 func (n *networks) find(name, host string) *served {
 	switch {
 	case name != "":
 		return n.byName[name]
-	case n.only != nil:
+	case n.only != nil && len(n.absent) == 0:
 		return n.only
 	}
 	host = hostname(host)
-	if found := n.byHost[host]; found != nil {
+	if found, known := n.byHost[host]; known {
 		return found
 	}
 	if dot := strings.IndexByte(host, '.'); dot > 0 && n.wildcards[host[dot:]] {
-		return n.byName[host[:dot]]
+		found := n.byName[host[:dot]]
+		if _, absent := n.absent[host[:dot]]; absent || found != nil {
+			return found
+		}
 	}
-	return nil
+	return n.only
 }
 
 // hostname returns the normal form of a Host header's name: lower case, without its port

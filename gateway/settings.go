@@ -42,6 +42,9 @@ func DefaultLight() int { return 64 * runtime.GOMAXPROCS(0) }
 // Config configures a [Handler].
 type Config struct {
 	Networks []Network
+	// Absent are networks that are out of service: their names, with what their Hosts are while they are
+	// served. Requests at their hosts are refused, also if only one network is served.
+	Absent map[string][]string
 	// Hosts are patterns such as *.example.org: a network is served, without its name in
 	// the path, at the host with its name in place of the *.
 	Hosts []string
@@ -168,7 +171,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		}
 	}
 	var err error
-	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits, unavailable: config.Unavailable}, config.Usage)
+	s.networks, err = newNetworks(config.Networks, config.Absent, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits, unavailable: config.Unavailable}, config.Usage)
 	if err != nil {
 		return nil, err
 	}
