@@ -77,5 +77,8 @@ func (s *Service) takeBack(ctx context.Context, name string) error {
 	if errors.Is(err, errStopping) {
 		return nil
 	}
+	if err != nil && !IsUnserved(err) {
+		s.leftOut.leaveOut(newFailed(name, err))
+	}
 	return err
 }

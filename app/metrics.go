@@ -277,7 +277,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		c.collectSource(n.Name, status, gauge, counter)
 	}
 	c.keepNetworks(served)
-	for _, u := range c.service.unserved(context.Background()) {
+	for _, u := range c.service.Unserved(context.Background()) {
 		if !served[u.Name] {
 			gauge(g.ready, 0, u.Name)
 		}

@@ -43,7 +43,7 @@ func (o *operator) handler() http.Handler {
 			return
 		}
 		fmt.Fprintln(w, "ready")
-		for _, u := range o.service.unserved(r.Context()) {
+		for _, u := range o.service.Unserved(r.Context()) {
 			fmt.Fprintln(w, u)
 		}
 	})

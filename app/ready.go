@@ -21,13 +21,13 @@ const (
 )
 
 // ready returns why the service is not ready: the accounts cannot be changed, processes for
-// scripts cannot be started, or a network cannot be read or is not ready, or is listed by the
-// configuration and not served.
+// scripts cannot be started, or a network cannot be read or is not ready, or should be served
+// and is not.
 func (s *Service) ready(ctx context.Context, c config.Config) error {
 	if err := s.serverProblem(); err != nil {
 		return err
 	}
-	if u, there := s.listedUnserved(ctx, c); there {
+	if u, there := s.missing(ctx, c); there {
 		return errors.New(u.String())
 	}
 	for n := range s.asked() {

@@ -13,7 +13,7 @@ import (
 // Status is the status of the networks.
 type Status struct {
 	Networks []family.Status `json:"networks"`
-	// Unserved are the networks that a command must complete before they can be served.
+	// Unserved are the networks that are left out, until a command completes them or their stores open.
 	Unserved []Unserved `json:"unserved,omitempty"`
 	// Unreadable are the networks whose status cannot be read.
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
@@ -63,14 +63,20 @@ func (s *Status) Served() (names []string) {
 
 // Err returns how many networks cannot be read, nil if all can.
 func (s *Status) Err() error {
-	if len(s.Unreadable) == 0 {
+	unread := len(s.Unreadable)
+	for _, u := range s.Unserved {
+		if u.Failed {
+			unread++
+		}
+	}
+	if unread == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d networks cannot be read", len(s.Unreadable), len(s.Networks)+len(s.Unserved)+len(s.Unreadable))
+	return fmt.Errorf("%d of %d networks cannot be read", unread, len(s.Networks)+len(s.Unserved)+len(s.Unreadable))
 }
 
 func (s *Service) status(ctx context.Context) (any, error) {
-	all := Status{Process: s.process(), Unserved: s.unserved(ctx)}
+	all := Status{Process: s.process(), Unserved: s.Unserved(ctx)}
 	if refused := s.accountsRefused(); refused != nil {
 		all.AccountsRefused = refused.Error()
 	}

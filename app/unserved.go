@@ -13,18 +13,32 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
+	"ashlar/kv"
 )
 
-// Unserved is a stored network that is not served, because a command must complete it first, or because the
-// configuration must say how.
+// Unserved is a stored network that is not served, because a command must complete it first, because the
+// configuration must say how, or because its store does not open.
 type Unserved struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
+	// Failed says that the network should be served: the server is not ready without it.
+	Failed bool `json:"failed,omitempty"`
+
+	unopened bool // its store does not open, so it is not known whether it is complete
 }
 
 // NewUnserved describes a network that could not be opened because of err.
 func NewUnserved(name string, err error) Unserved {
 	return Unserved{Name: name, Why: strings.TrimPrefix(err.Error(), "network "+name+": ")}
+}
+
+// newFailed describes a network that is left out because of an error that is not for a command to
+// complete. A store that another process has open is that process's to give back, as during an import.
+func newFailed(name string, err error) Unserved {
+	u := NewUnserved(name, err)
+	u.Why += "; after that is mended, `ashlar network add` serves the network"
+	u.Failed, u.unopened = !errors.Is(err, kv.ErrInUse), true
+	return u
 }
 
 func (u Unserved) String() string { return fmt.Sprintf("network %s is not served: %s", u.Name, u.Why) }
@@ -43,17 +57,35 @@ func IsUnserved(err error) bool {
 // opened records with which error a network was opened. Another error than that it is incomplete,
 // such as one while the command has it open, does not make it complete.
 func (u *unservedNetworks) opened(name string, err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	switch {
 	case err == nil:
-		delete(u.byName, name)
+		u.forget(name)
 	case IsUnserved(err):
-		if u.byName == nil {
-			u.byName = make(map[string]Unserved)
-		}
-		u.byName[name] = NewUnserved(name, err)
+		u.leaveOut(NewUnserved(name, err))
+	case u.leavesOut(name):
+		u.leaveOut(newFailed(name, err))
 	}
+}
+
+// leavesOut reports whether a network is left out.
+func (u *unservedNetworks) leavesOut(name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, there := u.byName[name]
+	return there
+}
+
+// leaveOut records a network that is left out. The reason of one that is incomplete stays.
+func (u *unservedNetworks) leaveOut(n Unserved) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if old, there := u.byName[n.Name]; there && !old.unopened && n.unopened {
+		return
+	}
+	if u.byName == nil {
+		u.byName = make(map[string]Unserved)
+	}
+	u.byName[n.Name] = n
 }
 
 // forget removes a network, which is stored no more.
@@ -73,9 +105,9 @@ func (u *unservedNetworks) all() (all []Unserved) {
 	return all
 }
 
-// unserved returns the stored networks that are left out until a command has completed them, or the configuration
-// says how to serve them.
-func (s *Service) unserved(ctx context.Context) []Unserved {
+// Unserved returns the stored networks that are left out until a command has completed them, the configuration
+// says how to serve them, or their stores open.
+func (s *Service) Unserved(ctx context.Context) []Unserved {
 	return slices.DeleteFunc(s.leftOut.all(), func(u Unserved) bool {
 		exists, err := s.stores.Exists(ctx, u.Name)
 		gone := err == nil && !exists
@@ -86,34 +118,68 @@ func (s *Service) unserved(ctx context.Context) []Unserved {
 	})
 }
 
-// openFirst opens the networks that are served from the start. Those that a command must
-// complete first, or that need a configuration, are left out, unless the configuration lists them.
+// openFirst opens the networks that are served from the start. Those that cannot be served although the
+// configuration is right are left out.
 func (s *Service) openFirst(ctx context.Context, names []string) error {
+	var failed []error
 	for _, name := range names {
-		_, wanted := s.config.Networks[name]
 		n, err := s.openNetwork(ctx, &s.config, name, len(names))
-		if IsUnserved(err) && !wanted {
-			slog.Warn("network not served", "network", name, "error", err)
-			continue
-		}
 		if n != nil {
 			s.networks = append(s.networks, n) // which Close closes
 		}
-		if err != nil {
+		if err == nil {
+			continue
+		}
+		why := s.whyLeftOut(ctx, name, err)
+		switch {
+		case n != nil || why == nil:
 			return err
+		case IsUnserved(why):
+			slog.Warn("network not served", "network", name, "error", why)
+		default:
+			u := newFailed(name, why)
+			s.leftOut.leaveOut(u)
+			failed = append(failed, why)
+			slog.Error("network not served", "network", name, "error", u.Why)
 		}
 	}
 	if len(s.networks) > 0 {
 		return nil
 	}
-	return s.nothingToServe(ctx)
+	return s.nothingToServe(ctx, failed)
 }
 
-// nothingToServe says why no network is served.
-func (s *Service) nothingToServe(ctx context.Context) error {
-	var why []error
-	for _, u := range s.unserved(ctx) {
-		why = append(why, errors.New(u.String()))
+// whyLeftOut returns why the others are served without a network that was opened with an error: it must be
+// completed or configured first, or its store does not open. It returns nil if the service cannot start: the
+// configuration is wrong, or other processes of a cluster decide.
+func (s *Service) whyLeftOut(ctx context.Context, name string, err error) error {
+	_, listed := s.config.Networks[name]
+	_, local := s.stores.(store.Dir)
+	switch {
+	case IsUnserved(err) && (!listed || local && family.Incomplete(err)):
+		return err
+	case !local:
+		return nil
+	case errors.Is(err, kv.ErrInUse):
+		return err
+	}
+	if exists, err := s.stores.Exists(ctx, name); err != nil || !exists {
+		return nil
+	}
+	opened, _, err := OpenStore(ctx, s.stores, name, kv.Options{})
+	if err == nil {
+		err = opened.Close()
+	}
+	return err
+}
+
+// nothingToServe says why no network is served. failed are errors of stores that do not open.
+func (s *Service) nothingToServe(ctx context.Context, failed []error) error {
+	why := failed
+	for _, u := range s.Unserved(ctx) {
+		if !u.unopened {
+			why = append(why, errors.New(u.String()))
+		}
 	}
 	if len(why) == 0 {
 		return noNetworks(s.stores)
@@ -125,11 +191,11 @@ func noNetworks(data store.Stores) error {
 	return fmt.Errorf("no networks in %s: import one with `ashlar import`, or try `ashlar demo`", data)
 }
 
-// listedUnserved returns a network that the configuration lists and that is left out, or
-// false.
-func (s *Service) listedUnserved(ctx context.Context, c config.Config) (Unserved, bool) {
-	for _, u := range s.unserved(ctx) {
-		if _, listed := c.Networks[u.Name]; listed {
+// missing returns a network that is left out and should be served, because the configuration lists it or
+// because it failed; or false.
+func (s *Service) missing(ctx context.Context, c config.Config) (Unserved, bool) {
+	for _, u := range s.Unserved(ctx) {
+		if _, listed := c.Networks[u.Name]; listed || u.Failed {
 			return u, true
 		}
 	}

@@ -63,8 +63,8 @@ func incomplete(t *testing.T, data string) (join func()) {
 }
 
 // TestUnserved: networks that a command must complete first are left out and named with the
-// reason, while another one is served. Once completed and added, they are served too. A server
-// without any other network, and one whose configuration lists such a network, do not start.
+// reason, while another one is served. Once completed and added, they are served too. A server whose
+// configuration lists such a network is not ready. One without any other network does not start.
 func TestUnserved(t *testing.T) {
 	var join func()
 	var data string
@@ -91,9 +91,9 @@ func TestUnserved(t *testing.T) {
 			}
 		}
 	}
-	begun := Unserved{"begun", "archive: its first state is not complete: to complete it, run the same `ashlar snapshot load` or `ashlar import --state` again, with the state of block 7 (07000000…)"}
-	joined := Unserved{"joined", "archive: a join is not complete: run `ashlar join` again with the same --from, or give it up by `ashlar rewind` with --to 2"}
-	rewound := Unserved{"rewound", "archive: a rewind is not complete: to complete it, run `ashlar rewind` with --to 1"}
+	begun := Unserved{Name: "begun", Why: "archive: its first state is not complete: to complete it, run the same `ashlar snapshot load` or `ashlar import --state` again, with the state of block 7 (07000000…)"}
+	joined := Unserved{Name: "joined", Why: "archive: a join is not complete: run `ashlar join` again with the same --from, or give it up by `ashlar rewind` with --to 2"}
+	rewound := Unserved{Name: "rewound", Why: "archive: a rewind is not complete: to complete it, run `ashlar rewind` with --to 1"}
 	check(begun, joined, rewound)
 	if err := s.AddNetwork(t.Context(), "joined"); err == nil {
 		t.Error("a network is served before it is complete")
@@ -124,9 +124,11 @@ func TestUnserved(t *testing.T) {
 	c.Data, c.Listen = t.TempDir(), "127.0.0.1:0"
 	incomplete(t, c.Data)
 	c.Networks = map[string]config.Network{"demo": {}, "begun": {}}
-	if _, err := Open(t.Context(), c, nil); err == nil || !strings.Contains(err.Error(), "its first state is not complete") {
+	listed, _, stop := running(t, c)
+	if err := listed.ready(t.Context(), c); err == nil || !strings.Contains(err.Error(), "its first state is not complete") {
 		t.Errorf("an incomplete network is listed: %v", err)
 	}
+	stop()
 	c.Networks = nil
 	for _, name := range []string{"demo", "rewound"} {
 		if err := store.Dir(c.Data).Remove(name); err != nil {

@@ -130,6 +130,9 @@ func (d Demo) config(all []shown) config.Config {
 
 // start returns the functions that produce further blocks of the networks.
 func (d Demo) start(ctx context.Context, s *app.Service, all []shown) (runs []func(context.Context) error, err error) {
+	if out := s.Unserved(ctx); len(out) > 0 {
+		return nil, errors.New(out[0].String())
+	}
 	for _, n := range s.Networks() {
 		for _, made := range all {
 			if made.Name() != n.Name {
