@@ -87,8 +87,8 @@ func storeFaults() []storeFault {
 }
 
 // TestStoreDoesNotOpen: a network whose store does not open does not keep the others from being served. The
-// log, the status, the metrics and /readyz name it with the reason. Once its store opens, it can be added. A
-// server that has no other network does not start.
+// log, the status, the metrics and /readyz name it with the reason. Once its store opens, it can be added; if it
+// was in use and the configuration lists it, that is not needed. A server that has no other network does not start.
 func TestStoreDoesNotOpen(t *testing.T) {
 	for _, fault := range storeFaults() {
 		for name, listed := range map[string]map[string]config.Network{
@@ -130,9 +130,19 @@ func TestStoreDoesNotOpen(t *testing.T) {
 				if err := s.AddNetwork(t.Context(), "second"); err == nil || s.network("second") != nil {
 					t.Errorf("added before its store opens: %v", err)
 				}
+				s.addFreed(t.Context())
+				if s.network("second") != nil {
+					t.Error("served before its store opens")
+				}
 				mend()
-				if err := s.AddNetwork(t.Context(), "second"); err != nil {
-					t.Fatal(err)
+				freed := !fault.failed && listed != nil
+				if s.addFreed(t.Context()); !freed && s.network("second") != nil {
+					t.Error("served again by itself")
+				}
+				if !freed {
+					if err := s.AddNetwork(t.Context(), "second"); err != nil {
+						t.Fatal(err)
+					}
 				}
 				post(t, public+"/second/v3/"+key, blockNumber, http.StatusOK)
 				if code, body := get(t, operator+"/readyz"); code != 200 || body != "ready\n" {

@@ -348,6 +348,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	}
 	s.offerFirst()
 	group.Go(func() error { return s.runNetworks(ctx) })
+	group.Go(func() error { return s.awaitFreed(ctx) })
 	if s.discovers() {
 		group.Go(func() error { return s.discover(ctx) })
 	}

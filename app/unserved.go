@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"ashlar/app/config"
 	"ashlar/app/store"
@@ -200,4 +201,37 @@ func (s *Service) missing(ctx context.Context, c config.Config) (Unserved, bool)
 		}
 	}
 	return Unserved{}, false
+}
+
+// freedEvery is the time between two looks for stores that other processes have closed.
+const freedEvery = 10 * time.Second
+
+// awaitFreed serves networks of the configuration once other processes have closed their stores, until ctx is
+// done.
+func (s *Service) awaitFreed(ctx context.Context) error {
+	tick := time.NewTicker(freedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			s.addFreed(ctx)
+		}
+	}
+}
+
+// addFreed serves the networks that the configuration lists and whose stores were in use, if they open now.
+// Other networks are not served before somebody asks for it: their import may take several commands.
+func (s *Service) addFreed(ctx context.Context) {
+	for _, u := range s.Unserved(ctx) {
+		_, listed := s.current.Load().Networks[u.Name]
+		if !listed || !u.unopened || u.Failed || s.network(u.Name) != nil {
+			continue
+		}
+		err := s.AddNetwork(ctx, u.Name)
+		if err != nil && !errors.Is(err, kv.ErrInUse) && !errors.Is(err, errStopping) {
+			slog.Error("network not served", "network", u.Name, "error", err)
+		}
+	}
 }
