@@ -23,6 +23,7 @@ import (
 func (s *Service) newDashboard() (http.Handler, error) {
 	return dashboard.New(site.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Failures: s.failures, Networks: s.shownNetworks,
+		Unserved:  s.shownUnserved,
 		Allowance: func(k *account.Key) account.Allowance { return s.handler.Allowance(k) },
 		Events:    func(network string) []site.Event { return shownEvents(recent.Of(slog.Default()).Of(network)) },
 		Limits:    func() []site.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
@@ -62,6 +63,15 @@ func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
 		all = append(all, shown)
 	}
 	return all, nil
+}
+
+// shownUnserved returns the networks for the dashboard that are not served.
+func (s *Service) shownUnserved(ctx context.Context) (all []site.Unserved) {
+	c := s.current.Load()
+	for _, u := range s.Unserved(ctx) {
+		all = append(all, site.Unserved{Name: u.Name, Why: u.Why, Missed: u.missed(c)})
+	}
+	return all
 }
 
 // show adds what the status of the network says. behind is the bound of the configuration.

@@ -196,11 +196,17 @@ func noNetworks(data store.Stores) error {
 // because it failed; or false.
 func (s *Service) missing(ctx context.Context, c config.Config) (Unserved, bool) {
 	for _, u := range s.Unserved(ctx) {
-		if _, listed := c.Networks[u.Name]; listed || u.Failed {
+		if u.missed(&c) {
 			return u, true
 		}
 	}
 	return Unserved{}, false
+}
+
+// missed reports whether the network should be served.
+func (u Unserved) missed(c *config.Config) bool {
+	_, listed := c.Networks[u.Name]
+	return listed || u.Failed
 }
 
 // freedEvery is the time between two looks for stores that other processes have closed.

@@ -52,7 +52,8 @@ type service struct {
 	failed    *failures.Log
 	lastUsed  time.Time
 	used      float64 // credits of each key today, for its limits
-	broken    error   // error of reading the networks, or nil
+	unserved  []site.Unserved
+	broken    error // error of reading the networks, or nil
 	close     func()
 }
 
@@ -139,8 +140,9 @@ func serveWith(t *testing.T, registration account.Registration, change func(url 
 	}
 	config := site.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Failures: s.failed, Networks: s.served,
-		Status: func() bool { return s.public },
-		Events: func(network string) []site.Event { return s.events[network] },
+		Unserved: func(context.Context) []site.Unserved { return s.unserved },
+		Status:   func() bool { return s.public },
+		Events:   func(network string) []site.Event { return s.events[network] },
 		Limits: func() []site.LimitGroup {
 			return []site.LimitGroup{
 				{Title: "Of one client", Public: true, Limits: []site.Limit{{Entry: "limits.account_daily", Meaning: "credits per day", Most: "3,000", Now: "12 running"}}},

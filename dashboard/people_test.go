@@ -95,3 +95,18 @@ func TestOperatorsNetworks(t *testing.T) {
 		t.Error("a user sees what is for operators")
 	}
 }
+
+// Networks that are not served are on the page, with the reason for operators; users see those that
+// should be served.
+func TestUnservedNetworks(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
+	user, _ := s.newUser("user@example.org", account.RoleUser)
+	s.unserved = []site.Unserved{{Name: "damaged", Why: "a file is internal", Missed: true}, {Name: "halfway", Why: "its import is internal"}}
+	operator.get("/networks").says(t, 200, `id="network-damaged"`, "not served: a file is internal", `id="network-halfway"`, "not served: its import is internal")
+	p := user.get("/networks")
+	p.says(t, 200, `id="network-damaged"`, "not served: operators can see the reason")
+	if strings.Contains(p.body, "internal") || strings.Contains(p.body, "halfway") {
+		t.Error("a user sees what is for operators")
+	}
+}

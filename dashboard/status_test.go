@@ -10,6 +10,18 @@ import (
 	"ashlar/dashboard/site"
 )
 
+// The status page shows networks that should be served and are not, without the reason.
+func TestStatusOfUnservedNetworks(t *testing.T) {
+	s := serve(t, account.RegistrationClosed)
+	s.public = true
+	s.unserved = []site.Unserved{{Name: "damaged", Why: "a file is internal", Missed: true}, {Name: "halfway", Why: "its import is internal"}}
+	p := s.browser().get("/status")
+	p.says(t, 200, "mainnet", "damaged", `<span class="badge bad">not served</span>`)
+	if strings.Contains(p.body, "internal") || strings.Contains(p.body, "halfway") {
+		t.Error("the page shows what is not public")
+	}
+}
+
 // The status page needs no account, exists only if it is enabled, and shows shares, not
 // numbers of calls.
 func TestStatus(t *testing.T) {
@@ -33,6 +45,9 @@ func TestStatus(t *testing.T) {
 		t.Error("the page shows what is not public")
 	}
 	b.get("/").says(t, 200, `href="/status"`)
+	if strings.Contains(p.body, "not served") {
+		t.Error("a network is not served")
+	}
 	s.lines = nil
 	b.get("/status").says(t, 200, `<rect class="bad"`) // not read again so soon
 }

@@ -82,16 +82,24 @@ func (c *statusCache) current(ctx context.Context, config *site.Config) (*status
 	}
 	p := &statusPage{Days: statusDays, At: now}
 	for _, n := range networks {
-		p.Networks = append(p.Networks, statusOfNetwork(&n, lines, first))
+		s := statusOfNetwork(&n, lines, first)
+		s.State, s.Mood = n.State()
+		p.Networks = append(p.Networks, s)
+	}
+	for _, u := range config.Unserved(ctx) {
+		if u.Missed {
+			s := statusOfNetwork(&site.Network{Name: u.Name}, lines, first)
+			s.Unreadable, s.State, s.Mood = true, "not served", "bad"
+			p.Networks = append(p.Networks, s)
+		}
 	}
 	c.made = p
 	return p, nil
 }
 
-// statusOfNetwork describes a network, given usage by day from first on.
+// statusOfNetwork describes a network but for its state, given usage by day from first on.
 func statusOfNetwork(n *site.Network, lines []usage.Line, first time.Time) networkStatus {
 	s := networkStatus{Name: n.Name, Unreadable: n.Unreadable != "", Head: n.Head, HeadTime: n.HeadTime}
-	s.State, s.Mood = n.State()
 	days := make([]tally, statusDays)
 	var all tally
 	for _, l := range lines {

@@ -17,6 +17,7 @@ func Pages() []site.Page {
 // networksPage is the data of the template networks.
 type networksPage struct {
 	Networks []networkCard
+	Unserved []site.Unserved
 	Events   events // of the service
 }
 
@@ -72,6 +73,15 @@ func show(v *site.Visit) error {
 			card.Problem, card.Unreadable = forOperators(n.Problem), forOperators(n.Unreadable)
 		}
 		p.Networks = append(p.Networks, card)
+	}
+	for _, u := range v.Config.Unserved(v.R.Context()) {
+		switch {
+		case v.Who.Role == account.RoleOperator:
+			p.Unserved = append(p.Unserved, u)
+		case u.Missed:
+			u.Why = forOperators(u.Why)
+			p.Unserved = append(p.Unserved, u)
+		}
 	}
 	if v.Who.Role == account.RoleOperator {
 		p.Events = eventsOf(v, "")

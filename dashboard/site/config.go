@@ -59,6 +59,14 @@ type Network struct {
 	Programs func(url, password, method string, params json.RawMessage) []Snippet
 }
 
+// Unserved is a stored network that is not served.
+type Unserved struct {
+	Name string
+	Why  string // for operators
+	// Missed says that it should be served: the configuration lists it, or its store does not open.
+	Missed bool
+}
+
 // Upstream is a node that a network follows. Its faults are counted since the start.
 type Upstream struct {
 	Name     string
@@ -134,6 +142,7 @@ type Config struct {
 	Usage    Usage
 	Failures Failures
 	Networks func(context.Context) ([]Network, error)
+	Unserved func(context.Context) []Unserved
 	// Events returns the last events of a network, newest first; of the service if the name is
 	// empty.
 	Events func(network string) []Event

@@ -55,6 +55,7 @@ func serveWithMail(t *testing.T) (url string, server *mailtest.Server) {
 	pages, err := dashboard.New(site.Config{
 		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used, Failures: failures.New(),
 		Networks:  func(context.Context) ([]site.Network, error) { return nil, nil },
+		Unserved:  func(context.Context) []site.Unserved { return nil },
 		Status:    func() bool { return true },
 		Limits:    func() []site.LimitGroup { return nil },
 		Allowance: func(*account.Key) account.Allowance { return account.Allowance{} },

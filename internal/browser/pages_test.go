@@ -135,7 +135,10 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 	pages, err := dashboard.New(site.Config{
 		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used, Failures: failed,
 		Networks: func(context.Context) ([]site.Network, error) { return busyNetworks(), nil },
-		Limits:   func() []site.LimitGroup { return nil },
+		Unserved: func(context.Context) []site.Unserved {
+			return []site.Unserved{{Name: "hoodi", Why: "open store in data/networks/hoodi: a file of it is damaged; `ashlar restore` brings it back from a backup", Missed: true}}
+		},
+		Limits: func() []site.LimitGroup { return nil },
 		Allowance: func(k *account.Key) account.Allowance {
 			share := float64(k.ID[0]) / 256
 			return account.Allowance{
