@@ -18,10 +18,10 @@ func TestColumnsOnMediumScreens(t *testing.T) {
 	url, key := serveBusy(t, 80*24*time.Hour)
 	b := openTab(t, url, true)
 	b.signIn("busy@example.org", "a stone on a stone")
-	for _, width := range []int64{1440, 1100, 900, 800, 700, 375} {
-		b.do(chromedp.EmulateViewport(width, 900))
-		for _, path := range []string{"/", "/keys", "/usage", "/service", "/people", "/audit", "/docs", "/docs/errors", "/docs/requests", "/docs/limits", "/account/tokens", "/teams", "/limits", "/invitations", "/keys/" + key.String() + "/failures"} {
-			b.open(path)
+	for _, path := range []string{"/", "/keys", "/usage", "/service", "/people", "/audit", "/docs", "/docs/errors", "/docs/requests", "/docs/limits", "/account/tokens", "/teams", "/limits", "/invitations", "/keys/" + key.String() + "/failures"} {
+		b.open(path)
+		for _, width := range []int64{1440, 1100, 900, 800, 700, 375} {
+			b.do(chromedp.EmulateViewport(width, 900))
 			if found := run(b, chromedp.Evaluate[[]string](sideways)); len(found) > 0 {
 				t.Errorf("%s on a screen of %d: %q", path, width, found)
 			}
