@@ -20,7 +20,7 @@ func (a *API) parityCall(ctx context.Context, params, out []byte) ([]byte, error
 	if args.Err != nil {
 		return out, args.Err
 	}
-	return a.parityCalls(ctx, id, []tracedMessage{{message, kinds}}, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+	return a.parityCalls(ctx, id, execute.CallOptions{}, []tracedMessage{{message, kinds}}, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
 		return replay(out, 0)
 	})
 }
@@ -40,7 +40,7 @@ func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, e
 		return out, args.Err
 	}
 	room := jsonrpc.RoomFor(ctx, out)
-	return a.parityCalls(ctx, id, calls, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+	return a.parityCalls(ctx, id, execute.CallOptions{}, calls, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
 		return room.AppendArray(out, len(calls), replay)
 	})
 }
@@ -54,14 +54,14 @@ func parseTracedMessage(raw []byte) (call tracedMessage, err error) {
 
 // parityCalls runs calls at a block. appendAll gets a function that runs the i-th call, and
 // must call it for one after the other.
-func (a *API) parityCalls(ctx context.Context, id chain.BlockID, calls []tracedMessage, out []byte,
+func (a *API) parityCalls(ctx context.Context, id chain.BlockID, options execute.CallOptions, calls []tracedMessage, out []byte,
 	appendAll func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error)) ([]byte, error) {
 	view, number, err := a.at(ctx, id)
 	if err != nil {
 		return out, err
 	}
 	room := jsonrpc.RoomFor(ctx, out)
-	err = view.TraceCalls(ctx, number, execute.CallOptions{}, func(run func(context.Context, *execute.Message, execute.Tracer) error) (err error) {
+	err = view.TraceCalls(ctx, number, options, func(run func(context.Context, *execute.Message, execute.Tracer) error) (err error) {
 		out, err = appendAll(out, func(out []byte, i int) ([]byte, error) {
 			replayed, err := calls[i].kinds.Call(ctx, a.chain.Executor().Config(), len(out), room, func(ctx context.Context, tracer execute.Tracer) error {
 				return run(ctx, calls[i].message, tracer)
@@ -88,7 +88,8 @@ func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]b
 	if err != nil {
 		return out, jsonrpc.InvalidArgument(0, err.Error())
 	}
-	return a.parityCalls(ctx, chain.BlockID{Tag: chain.Latest}, []tracedMessage{{message, kinds}}, out,
+	id, options := chain.BlockID{Tag: chain.Latest}, execute.CallOptions{Transaction: true}
+	return a.parityCalls(ctx, id, options, []tracedMessage{{message, kinds}}, out,
 		func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
 			return replay(out, 0)
 		})

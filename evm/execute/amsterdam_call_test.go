@@ -1,6 +1,8 @@
 package execute_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"math/big"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/core/vm/program"
@@ -173,6 +176,39 @@ func TestAmsterdamCalls(t *testing.T) {
 				t.Errorf("with %d gas, of %d: %v, want an error of the call", less, estimate, err)
 			}
 		})
+	}
+}
+
+// TestAmsterdamTracedCalls: code sees as much gas in a traced call as in a call, which may have more
+// for execution than a transaction. Only calls that stand for a transaction have its cap.
+func TestAmsterdamTracedCalls(t *testing.T) {
+	a := newAmsterdam(t)
+	sender, _ := amsterdamSender(t)
+	gas := uint64(40_000_000)
+	code := program.New().Op(vm.GAS).Push(0).Op(vm.MSTORE).Return(0, 32).Bytes()
+	message := &execute.Message{From: sender, To: &common.Address{0: 0xf8}, Gas: &gas}
+	options := execute.CallOptions{State: execute.StateOverrides{*message.To: {Code: &code}}}
+	want, err := a.Executor.Call(t.Context(), a.at(), message, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	tracer := execute.Tracer{Stop: func(error) {}, Hooks: &tracing.Hooks{OnExit: func(_ int, output []byte, _ uint64, _ error, _ bool) { got = bytes.Clone(output) }}}
+	if err := a.Executor.TraceCall(t.Context(), a.at(), message, options, tracer); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("a traced call: gas %x (%v), want %x", got, err, want)
+	}
+	for _, c := range []struct {
+		name        string
+		transaction bool
+		most, least uint64
+	}{{"a call", false, gas, gas - 100_000}, {"a transaction", true, params.MaxTxGas, params.MaxTxGas - 100_000}} {
+		options.Transaction = c.transaction
+		err := a.Executor.TraceCalls(t.Context(), a.at(), options, func(call func(context.Context, *execute.Message, execute.Tracer) error) error {
+			return call(t.Context(), message, tracer)
+		})
+		if left := new(big.Int).SetBytes(got).Uint64(); err != nil || left > c.most || left < c.least {
+			t.Errorf("%s of several: gas %d (%v), want %d to %d", c.name, left, err, c.least, c.most)
+		}
 	}
 }
 

@@ -69,6 +69,9 @@ type CallOptions struct {
 	State StateOverrides
 	Block BlockOverrides
 	Time  time.Duration // that the call may take; zero: DefaultCallTime
+	// Transaction says that traced messages are transactions: since Amsterdam they have no more than
+	// params.MaxTxGas for execution.
+	Transaction bool
 }
 
 // CallError says why a call was not run or what ended it, in the words that

@@ -33,6 +33,7 @@ type simulation struct {
 	contracts   *contractSet            // nil until prepared, or if the call overrides state
 	precompiles vm.PrecompiledContracts // each ends with ctx
 	gasCap      uint64
+	transaction bool // see CallOptions
 
 	db      *stateDatabase
 	base    *state.StateDB // to run on; nil: the state of at
@@ -80,6 +81,7 @@ func (s *simulation) do(options CallOptions, run func(*simulation) error) error 
 }
 
 func (s *simulation) prepare(options CallOptions) error {
+	s.transaction = options.Transaction
 	if err := s.surround(&options.Block); err != nil {
 		return err
 	}

@@ -69,6 +69,9 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	if err != nil {
 		return err
 	}
+	if !s.transaction {
+		message.SkipExecutionGasCapCheck()
+	}
 	machine := s.machine(message, &watchedCall{callState: &s.state, hooks: tracer.Hooks}, tracer.Hooks)
 	defer machine.Release()
 	defer stopWhenDone(ctx, tracer, machine)()
