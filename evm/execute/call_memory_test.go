@@ -141,6 +141,40 @@ func (c crowd) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 	return code, err
 }
 
+// countedCodes is a crowd that counts the codes that are read. They share their memory, so that a
+// simulation on a busy machine has time to read all of them.
+type countedCodes struct {
+	crowd
+	long []byte
+	read int
+}
+
+func (c *countedCodes) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	c.read++
+	code, err := c.world.Code(ctx, hash)
+	if code == nil && err == nil {
+		code = c.long
+	}
+	return code, err
+}
+
+// TestSimulationMemory simulates calls in two blocks that together read more codes than the state may
+// keep.
+func TestSimulationMemory(t *testing.T) {
+	w := newWorld()
+	w.put(contract, 1, looping(func(p *program.Program) { p.Op(vm.PUSH1, 1, vm.PUSH0, vm.PUSH0, vm.GAS, vm.EXTCODECOPY) }))
+	codes := &countedCodes{crowd: crowd{w}, long: make([]byte, params.MaxCodeSize)}
+	blocks := []BlockCalls{{Calls: []*Message{{To: &contract, Gas: ptr[uint64](12_000_000)}}}, {Calls: []*Message{{To: &contract, Gas: ptr[uint64](12_000_001)}}}}
+	err := newCaller(t).SimulateBlocks(t.Context(), Parent{Header: w.at().Header, State: codes}, blocks, SimulationOptions{},
+		func(*SimulatedBlock) error { return nil })
+	if got := describe(err); got != errCallMemory.Error() {
+		t.Errorf("ended with %q, want %q", got, errCallMemory)
+	}
+	if most := callMemory/params.MaxCodeSize + 10; codes.read > most { // some are read until it ends
+		t.Errorf("%d codes were read, want %d at most", codes.read, most)
+	}
+}
+
 // heldBy drops a simulation and says how much memory, in bytes, it held.
 func heldBy(s **simulation) int64 {
 	var with, without runtime.MemStats

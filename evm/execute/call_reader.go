@@ -72,3 +72,17 @@ func (r *callReader) Code(address common.Address, hash common.Hash) []byte {
 	}
 	return code
 }
+
+// codeMeter is a stateReader that counts only codes, which its state keeps until a simulation ends.
+type codeMeter struct {
+	stateReader
+	memory *memoryMeter
+}
+
+func (r *codeMeter) Code(address common.Address, hash common.Hash) []byte {
+	code := r.stateReader.Code(address, hash)
+	if !r.memory.fetch(len(code)) {
+		return nil
+	}
+	return code
+}

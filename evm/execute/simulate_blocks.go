@@ -98,6 +98,9 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 		defer s.db.tries.roots.Borrow()()
 		s.chain = &simulatedChain{chainReader: &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: &s.db.readFailure}}
 		err := s.run(parent.Header, blocks, done)
+		if exceeded := s.memory.exceeded; exceeded != nil {
+			return &CallError{exceeded}
+		}
 		if failed := s.db.failure(); failed != nil {
 			return fmt.Errorf("simulate after block %d: read what it needs: %w", parent.Header.Number, failed)
 		}
@@ -150,11 +153,13 @@ type blockSimulation struct {
 	gas      uint64 // that is left for all calls
 	db       *stateDatabase
 	state    *state.StateDB
+	memory   memoryMeter // of the codes that state keeps; gas bounds the rest
 	chain    *simulatedChain
 }
 
 func (s *blockSimulation) run(parent *types.Header, blocks []BlockCalls, done func(*SimulatedBlock) error) (err error) {
-	if s.state, err = state.New(parent.Root, s.db); err != nil {
+	reader := &codeMeter{stateReader{db: s.db}, &s.memory}
+	if s.state, err = state.NewWithReader(parent.Root, s.db, reader); err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Number, err)
 	}
 	// A member that is not overridden is that of the header before it was completed:
@@ -266,6 +271,8 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	machine.SetPrecompiles(precompiles)
 	stop := afterFunc(s.ctx, machine.Cancel)
 	defer stop()
+	s.memory.abort = machine.Cancel
+	defer func() { s.memory.abort = nil }()
 	r := &simulatedRun{blockSimulation: s, header: header, machine: machine, logs: logs, pool: core.NewGasPool(header.GasLimit), list: bal.NewConstructionBlockAccessList()}
 	r.list.Merge(core.PreExecution(s.ctx, header.ParentBeaconRoot, parent, config, machine, header.Number, header.Time))
 	for _, message := range calls.Calls {

@@ -45,6 +45,9 @@ func (r *simulatedRun) call(asked *Message) error {
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
+	if r.memory.exceeded != nil {
+		return errAborted
+	}
 	if err != nil {
 		return &InvalidCallError{fmt.Errorf("err: %w (supplied gas %d)", err, message.GasLimit)}
 	}
