@@ -24,10 +24,7 @@ const callTracerName = "callTracer"
 //	{"from":"0x..","gas":"0x..","gasUsed":"0x..","to":"0x..","input":"0x..","output":"0x..",
 //	 "calls":[{...}, ...],"logs":[...],"value":"0x0","type":"CALL"}
 type callTracer struct {
-	config struct {
-		OnlyTopCall bool `json:"onlyTopCall"`
-		WithLog     bool `json:"withLog"`
-	}
+	config callTracerConfig
 	tracer tracer // its own hooks and functions
 	allowance
 	stopper
@@ -40,6 +37,12 @@ type callTracer struct {
 	logs     []callLog   // of all frames
 	data     []byte      // inputs, outputs, reasons and the data of logs
 	depth    int         // of the frame that runs, also of one that is not collected
+}
+
+// callTracerConfig is the options. Errors about them show its name.
+type callTracerConfig struct {
+	OnlyTopCall bool `json:"onlyTopCall"`
+	WithLog     bool `json:"withLog"`
 }
 
 // callFrame is a call. Those inside of it follow it in frames, with a greater depth.

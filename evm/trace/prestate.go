@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/eth/tracers/native"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/holiman/uint256"
 )
@@ -31,12 +32,7 @@ const prestateTracerName = "prestateTracer"
 //
 //	{"post":{"0x..":{"balance":"0x2"}}, "pre":{"0x..":{"balance":"0x1"}}}
 type prestateTracer struct {
-	config struct {
-		DiffMode       bool `json:"diffMode"`
-		DisableCode    bool `json:"disableCode"`
-		DisableStorage bool `json:"disableStorage"`
-		IncludeEmpty   bool `json:"includeEmpty"`
-	}
+	config native.PrestateTracerConfig
 	allowance
 	stopper
 	chain    *params.ChainConfig

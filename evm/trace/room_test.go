@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // ample is a room without an end.
@@ -90,5 +91,20 @@ func TestTraceAddressesCount(t *testing.T) {
 	}
 	if got := f.length; got < 8*levels || got < length {
 		t.Errorf("%d levels of addresses and an answer of %d bytes were counted as %d bytes", levels, length, got)
+	}
+}
+
+// TestWrongOptions: the errors for options of a wrong type name the option, as the library's do.
+func TestWrongOptions(t *testing.T) {
+	for _, c := range []struct{ tracer, options, want string }{
+		{callTracerName, `{"onlyTopCall":"yes"}`, "json: cannot unmarshal string into Go struct field callTracerConfig.onlyTopCall of type bool"},
+		{callTracerName, `[]`, "json: cannot unmarshal array into Go value of type trace.callTracerConfig"},
+		{prestateTracerName, `{"diffMode":1}`, "json: cannot unmarshal number into Go struct field PrestateTracerConfig.diffMode of type bool"},
+		{prestateTracerName, `"diff"`, "json: cannot unmarshal string into Go value of type native.PrestateTracerConfig"},
+	} {
+		_, err := Native(c.tracer, c.options, params.AllDevChainProtocolChanges).tracer(nil, nil, nil, nil)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s with %s: %v, want %s", c.tracer, c.options, err, c.want)
+		}
 	}
 }
