@@ -38,7 +38,8 @@ func (v *View) Prove(ctx context.Context, number uint64, address common.Address,
 	state := v.State(number)
 	if deferred, ok := deferredChecks(state); ok {
 		proof, err := v.prove(ctx, deferred, number, header.Root, address, slots)
-		if err == nil && deferred.Right() || err != nil && !errors.Is(err, archive.ErrCorrupt) {
+		damaged := errors.Is(err, archive.ErrCorrupt) || errors.Is(err, evm.ErrMissing) || err == nil && !deferred.Right()
+		if !damaged {
 			return proof, err
 		} // else each node is checked, to say which one is wrong
 	}

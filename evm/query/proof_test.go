@@ -134,6 +134,37 @@ func TestProofsOfOldBlocks(t *testing.T) {
 	}
 }
 
+// A damaged node of an old proof is named, too, where it leads to a node that does not exist: that one
+// alone would be answered as pruned history.
+func TestDamageThatLeadsNowhere(t *testing.T) {
+	view, store := genesisStore(t, provenGenesis())
+	old := *view
+	old.head.Number += cachedTries
+	table, key := archive.NamedTables().TrieNodes, []byte{0, 1} // of the account trie's node at path 1
+	row, err := store.Get(t.Context(), table, key, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const child = 1 + 2 + 3 // in the row, after its kind and the head of the list: child 3
+	if !bytes.Equal(row[child:child+2], []byte{0x80, 0xa0}) {
+		t.Fatalf("child 3 is there, or child 4 is not: %x", row)
+	}
+	copy(row[child:], row[child+1:][:1+common.HashLength]) // now child 4 is child 3
+	row[child+1+common.HashLength] = 0x80
+	batch := store.NewBatch()
+	batch.Put(table, key, 0, row)
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	address := common.Address{}
+	for crypto.Keccak256(address[:])[0] != 0x13 {
+		address[0]++
+	}
+	if got, err := old.Prove(t.Context(), 0, address, nil); !errors.Is(err, archive.ErrCorrupt) || !strings.Contains(err.Error(), "trie node at path 01 of") {
+		t.Errorf("got %v, %v, want an error that names the damaged node", got, err)
+	}
+}
+
 // TestProofs verifies proofs of all accounts and slots, and of some that do not exist, with
 // go-ethereum's verifier, and compares them with those of its prover.
 func TestProofs(t *testing.T) {
