@@ -13,7 +13,7 @@
 //	misses   blocks of the store that were read for a transaction, not from the cache
 //
 // The last lines are the final compaction and the whole import. With -profile, the first and
-// the last tenth leave a processor profile each.
+// the last tenth leave a profile each of the processor and of the memory.
 package main
 
 import (

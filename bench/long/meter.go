@@ -113,7 +113,8 @@ func (m *meter) print(part string, before mark) {
 		float64(now.stored.CacheMisses-before.stored.CacheMisses)/transactions)
 }
 
-// startProfile begins a processor profile, if profiles are wanted.
+// startProfile begins a processor profile, if profiles are wanted. stop ends it, and writes a profile of
+// what is in memory then.
 func (m *meter) startProfile(name string) (stop func() error, err error) {
 	if m.profile == "" {
 		return func() error { return nil }, nil
@@ -127,8 +128,17 @@ func (m *meter) startProfile(name string) (stop func() error, err error) {
 	}
 	return func() error {
 		pprof.StopCPUProfile()
-		return file.Close()
+		return errors.Join(file.Close(), m.writeHeap(name))
 	}, nil
+}
+
+// writeHeap writes a profile of what was in memory at the last collection.
+func (m *meter) writeHeap(name string) error {
+	file, err := os.Create(filepath.Join(m.profile, name+"-heap.pprof"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("heap").WriteTo(file, 0), file.Close())
 }
 
 // collector returns the processor time of the garbage collector, without what it takes of
