@@ -22,7 +22,7 @@ type unsettledNodes struct {
 type generation struct {
 	last   uint64                 // block
 	added  [][]evm.Node           // of blocks, not in the map
-	byHash map[common.Hash][]byte // nil if none was asked for
+	byHash map[common.Hash][]byte // nil until one is asked for
 }
 
 // add adds the nodes that a block wrote.
@@ -57,6 +57,7 @@ func (g *generation) find(hash common.Hash) (blob []byte, ok bool) {
 // settle drops the old generation if blocks up to its last one are settled.
 func (u *unsettledNodes) settle(number uint64) {
 	if number >= u.old.last {
-		u.old, u.young = u.young, generation{}
+		clear(u.old.byHash)
+		u.old, u.young = u.young, generation{byHash: u.old.byHash} // whose memory is used again
 	}
 }
