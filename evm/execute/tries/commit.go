@@ -26,6 +26,9 @@ func (t *Tries) commit(changed ...*trie) error {
 			c.gather(of, of.root, t.path[:0])
 		}
 	}
+	if !t.unlisted {
+		t.nodes = slices.Grow(t.nodes, c.count)
+	}
 	if err := c.levelsUp(); err != nil {
 		return err
 	}
@@ -47,6 +50,7 @@ func (t *Tries) commit(changed ...*trie) error {
 type committing struct {
 	levels  [evm.KeyNibbles + 1][]changedNode // by the length of the path
 	deepest int
+	count   int    // of nodes
 	paths   []byte // of all nodes
 	encoded [][]byte
 	hashes  []common.Hash
@@ -70,7 +74,7 @@ func (c *committing) gather(of *trie, n node, path []byte) {
 	from := len(c.paths)
 	c.paths = append(c.paths, path...)
 	c.levels[len(path)] = append(c.levels[len(path)], changedNode{of, n, c.paths[from:]})
-	c.deepest = max(c.deepest, len(path))
+	c.deepest, c.count = max(c.deepest, len(path)), c.count+1
 	switch n := n.(type) {
 	case *extension:
 		c.gather(of, n.child, append(path, n.key...))
@@ -110,7 +114,7 @@ func (c *committing) giveBack() {
 		c.levels[depth] = c.levels[depth][:0]
 	}
 	clear(c.encoded[:cap(c.encoded)])
-	c.deepest, c.paths = 0, c.paths[:0]
+	c.deepest, c.count, c.paths = 0, 0, c.paths[:0]
 	committings.Put(c)
 }
 

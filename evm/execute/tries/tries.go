@@ -77,7 +77,7 @@ func New(limit int) *Tries {
 // and slots that it has read, and a leaf takes the longest to read.
 func (t *Tries) Begin(root common.Hash, read Reader, before Before) {
 	t.read, t.before = read, before
-	if t.accounts == nil || t.failed || root != t.root || t.nodes != nil || t.round == math.MaxUint32 {
+	if t.accounts == nil || t.failed || root != t.root || len(t.changed) > 0 || t.round == math.MaxUint32 {
 		t.root, t.storage, t.changed, t.nodes = root, make(map[common.Hash]*trie), nil, nil
 		t.bytes, t.round, t.oldest, t.failed = 0, 0, 0, false
 		t.accounts = t.open(common.Hash{}, root)

@@ -118,6 +118,25 @@ func TestEvictedNodesAreKeptEncoded(t *testing.T) {
 	}
 }
 
+// Slots that were set, and never committed, are forgotten.
+func TestUncommittedIsForgotten(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	w, kept := newWorld(t), tries.New(1<<30)
+	for range 20 {
+		w.apply(kept, randomChanges(r, w))
+	}
+	for address, root := range w.accounts {
+		kept.Begin(w.root, w.nodes.Node, nil)
+		w.must(kept.SetSlots(address, root, map[common.Hash]common.Hash{{1, 2, 3}: {4}}))
+		w.apply(kept, randomChanges(r, w))
+		account := types.NewEmptyStateAccount()
+		slots := map[common.Hash]common.Hash{{5, 6, 7}: {8}}
+		w.apply(kept, changes{map[common.Hash]*types.StateAccount{address: account}, map[common.Hash]map[common.Hash]common.Hash{address: slots}})
+		return
+	}
+	t.Fatal("there is no account")
+}
+
 // Changes that could not be completed are forgotten, whichever node cannot be read.
 func TestFailureIsForgotten(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
