@@ -13,8 +13,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// What an import keeps in memory. When it is full, it takes some 400 MiB together with the blocks
-// under way. That is half of the limit of the process, so the garbage collector seldom runs.
+// What an import keeps in memory. When it is full, it takes some 550 MiB together with the blocks
+// under way. That is a third less than the limit of the process, so the garbage collector seldom runs.
 //
 // A map of Go has places for a power of two, and is full before all are taken: one of 400,000 has
 // 2^19 of them, one of 500,000 twice as many.
