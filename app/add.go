@@ -65,6 +65,7 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	}
 	ctx = context.WithoutCancel(ctx) // the network outlives the request
 	served := s.Networks()
+	left, leftOut := s.leftOut.of(name) // until the network is open
 	n, err := s.openNetwork(ctx, &c, name, len(served)+1)
 	if err == nil {
 		err = s.serveOnly(c, append(slices.Clone(served), n))
@@ -72,6 +73,10 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	if err != nil {
 		if n != nil {
 			err = errors.Join(err, n.Close())
+		}
+		if n != nil && leftOut {
+			left.Why = NewUnserved(name, err).Why
+			s.leftOut.leaveOut(left)
 		}
 		return err
 	}
@@ -86,8 +91,11 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	return errStopping
 }
 
+// errUnlisted means that the configuration lists networks, and not this one.
+var errUnlisted = errors.New("not in the configuration, which lists the networks to serve: add it there first")
+
 // configOf returns the current configuration with the entries that the file has now for one
-// network. It returns an error if the file lists networks, and not this one.
+// network. It returns errUnlisted if the file lists networks, and not this one.
 func (s *Service) configOf(name string) (config.Config, error) {
 	c := *s.current.Load()
 	fresh := c
@@ -98,7 +106,7 @@ func (s *Service) configOf(name string) (config.Config, error) {
 		}
 	}
 	if _, listed := fresh.Networks[name]; !listed && len(fresh.Networks) > 0 {
-		return c, fmt.Errorf("network %s is not in the configuration, which lists the networks to serve: add it there first", name)
+		return c, fmt.Errorf("network %s is %w", name, errUnlisted)
 	}
 	c.Networks = withEntries(c.Networks, name, fresh.Networks)
 	return c, nil

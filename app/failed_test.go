@@ -209,3 +209,48 @@ func TestNotTakenBack(t *testing.T) {
 		t.Errorf("ready: %v", err)
 	}
 }
+
+// TestAddFails: a network that is left out, whose store opens and that cannot be served all the same, such as for
+// a host that another network has by now, stays left out.
+func TestAddFails(t *testing.T) {
+	fault := storeFaults()[0]
+	var mend func()
+	s, _ := served(t, func(c *config.Config) {
+		data := store.Dir(c.Data)
+		makeStored(t, c.Data, "evm", "second")
+		mend = fault.make(t, data, data.Network("second"))
+	})
+	mend()
+	s.Load = func() (config.Config, error) {
+		c := *s.current.Load()
+		c.Networks = map[string]config.Network{"demo": {Hosts: []string{"own.test"}}, "second": {Hosts: []string{"not a host"}}}
+		return c, nil
+	}
+	if err := s.AddNetwork(t.Context(), "second"); err == nil {
+		t.Fatal("a network with a wrong host is served")
+	}
+	if left := s.Unserved(t.Context()); len(left) != 1 || left[0].Name != "second" || !left[0].Failed {
+		t.Errorf("left out: %+v", left)
+	}
+}
+
+// TestNotWantedBack: a network that was lent to a command is not missed if the configuration no longer has it
+// afterwards, or if it is served already.
+func TestNotWantedBack(t *testing.T) {
+	s, _ := served(t, func(c *config.Config) { makeStored(t, c.Data, "evm", "second") })
+	_, release, err := s.LendNetwork(t.Context(), "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Load = func() (config.Config, error) {
+		c := *s.current.Load()
+		c.Networks = map[string]config.Network{"demo": {}}
+		return c, nil
+	}
+	if err := release(t.Context()); err == nil {
+		t.Error("a network that the configuration does not have is served")
+	}
+	if left := s.Unserved(t.Context()); len(left) != 0 {
+		t.Errorf("left out: %+v", left)
+	}
+}

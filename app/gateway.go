@@ -13,7 +13,7 @@ import (
 	"ashlar/kv"
 )
 
-// gatewayConfig returns the gateway's configuration.
+// gatewayConfig returns the gateway's configuration. Once the service serves, s.adding must be held.
 func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 	proxies, err := c.ParsedProxies()
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 }
 
 // absent returns the networks that are not served, with their own hosts: those that the configuration lists,
-// that were left out at the start, or that were served before. s.adding must be held.
+// that are left out, or that were served before. s.adding must be held.
 func (s *Service) absent(c *config.Config) map[string][]string {
 	if s.known == nil {
 		s.known = make(map[string]bool)

@@ -65,7 +65,7 @@ func (s *Service) show(n *Network) error {
 }
 
 // takeBack serves a network that was lent, unless it is gone, served already, or the
-// service is stopping.
+// service is stopping. One that cannot be served is left out, if the configuration still has it.
 func (s *Service) takeBack(ctx context.Context, name string) error {
 	if ctx.Err() != nil || s.network(name) != nil {
 		return nil
@@ -74,10 +74,10 @@ func (s *Service) takeBack(ctx context.Context, name string) error {
 		return err
 	}
 	err := s.AddNetwork(ctx, name)
-	if errors.Is(err, errStopping) {
+	switch {
+	case errors.Is(err, errStopping) || s.network(name) != nil:
 		return nil
-	}
-	if err != nil && !IsUnserved(err) {
+	case !IsUnserved(err) && !errors.Is(err, errUnlisted):
 		s.leftOut.leaveOut(newFailed(name, err))
 	}
 	return err

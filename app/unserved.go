@@ -18,14 +18,15 @@ import (
 )
 
 // Unserved is a stored network that is not served, because a command must complete it first, because the
-// configuration must say how, or because its store does not open.
+// configuration must say how, or because it could not be opened.
 type Unserved struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
-	// Failed says that the network should be served: the server is not ready without it.
+	// Failed says that something is wrong with the network, not only that a command has it or must
+	// complete it: the server is not ready without it.
 	Failed bool `json:"failed,omitempty"`
 
-	unopened bool // its store does not open, so it is not known whether it is complete
+	unopened bool // it could not be opened, so it is not known whether it is complete
 }
 
 // NewUnserved describes a network that could not be opened because of err.
@@ -37,8 +38,13 @@ func NewUnserved(name string, err error) Unserved {
 // complete. A store that another process has open is that process's to give back, as during an import.
 func newFailed(name string, err error) Unserved {
 	u := NewUnserved(name, err)
-	u.Why += "; after that is mended, `ashlar network add` serves the network"
-	u.Failed, u.unopened = !errors.Is(err, kv.ErrInUse), true
+	u.unopened = true
+	if errors.Is(err, kv.ErrInUse) {
+		u.Why += "; once it is free, a network that the configuration lists is served by itself, another one after `ashlar network add`"
+		return u
+	}
+	u.Why += "; once this is fixed, run `ashlar network add`"
+	u.Failed = true
 	return u
 }
 
@@ -63,17 +69,19 @@ func (u *unservedNetworks) opened(name string, err error) {
 		u.forget(name)
 	case IsUnserved(err):
 		u.leaveOut(NewUnserved(name, err))
-	case u.leavesOut(name):
-		u.leaveOut(newFailed(name, err))
+	default:
+		if _, there := u.of(name); there {
+			u.leaveOut(newFailed(name, err))
+		}
 	}
 }
 
-// leavesOut reports whether a network is left out.
-func (u *unservedNetworks) leavesOut(name string) bool {
+// of returns a network that is left out, or false.
+func (u *unservedNetworks) of(name string) (Unserved, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, there := u.byName[name]
-	return there
+	left, there := u.byName[name]
+	return left, there
 }
 
 // leaveOut records a network that is left out. The reason of one that is incomplete stays.
@@ -217,27 +225,37 @@ const freedEvery = 10 * time.Second
 func (s *Service) awaitFreed(ctx context.Context) error {
 	tick := time.NewTicker(freedEvery)
 	defer tick.Stop()
+	var failed map[string]string // by network, the reason that is in the log
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			s.addFreed(ctx)
 		}
+		now := s.addFreed(ctx)
+		for name, why := range now {
+			if why != failed[name] {
+				slog.Error("network not served", "network", name, "error", why)
+			}
+		}
+		failed = now
 	}
 }
 
-// addFreed serves the networks that the configuration lists and whose stores were in use, if they open now.
-// Other networks are not served before somebody asks for it: their import may take several commands.
-func (s *Service) addFreed(ctx context.Context) {
+// addFreed serves the networks that the configuration lists and whose stores were in use, if they open now. It
+// returns why others of these cannot be served. Networks that the configuration does not list are not served
+// before somebody asks for it: their import may take several commands.
+func (s *Service) addFreed(ctx context.Context) (failed map[string]string) {
+	failed = make(map[string]string)
 	for _, u := range s.Unserved(ctx) {
 		_, listed := s.current.Load().Networks[u.Name]
 		if !listed || !u.unopened || u.Failed || s.network(u.Name) != nil {
 			continue
 		}
 		err := s.AddNetwork(ctx, u.Name)
-		if err != nil && !errors.Is(err, kv.ErrInUse) && !errors.Is(err, errStopping) {
-			slog.Error("network not served", "network", u.Name, "error", err)
+		if err != nil && !errors.Is(err, kv.ErrInUse) && !errors.Is(err, errStopping) && s.network(u.Name) == nil {
+			failed[u.Name] = err.Error()
 		}
 	}
+	return failed
 }
