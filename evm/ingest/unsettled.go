@@ -19,10 +19,13 @@ type unsettledNodes struct {
 	young, old generation
 }
 
+// reusedNodes is how large a map may be to be used again: some groups of blocks of an import.
+const reusedNodes = 1 << 17
+
 type generation struct {
 	last   uint64                 // block
 	added  [][]evm.Node           // of blocks, not in the map
-	byHash map[common.Hash][]byte // nil until one is asked for
+	byHash map[common.Hash][]byte // empty or nil until one is asked for
 }
 
 // add adds the nodes that a block wrote.
@@ -57,7 +60,11 @@ func (g *generation) find(hash common.Hash) (blob []byte, ok bool) {
 // settle drops the old generation if blocks up to its last one are settled.
 func (u *unsettledNodes) settle(number uint64) {
 	if number >= u.old.last {
-		clear(u.old.byHash)
-		u.old, u.young = u.young, generation{byHash: u.old.byHash} // whose memory is used again
+		free := u.old.byHash
+		if len(free) > reusedNodes {
+			free = nil
+		}
+		clear(free)
+		u.old, u.young = u.young, generation{byHash: free}
 	}
 }

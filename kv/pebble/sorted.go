@@ -35,6 +35,10 @@ type sorter struct {
 	before  []operation // the same
 }
 
+// reusedOperations is how many operations a batch may have for the memory to be used again, 72 bytes each. A
+// group of an import's blocks has some hundred thousand.
+const reusedOperations = 1 << 20
+
 var sorters = sync.Pool{New: func() any { return new(sorter) }}
 
 func (s *sorter) prefix(o operation) []byte { return s.encoded[o.key : o.key+uint32(o.prefix)] }
@@ -50,7 +54,9 @@ func sorted(encoded []byte) ([]byte, bool) {
 	s.encoded = encoded
 	defer func() {
 		s.encoded = nil
-		sorters.Put(s)
+		if len(s.all) <= reusedOperations {
+			sorters.Put(s)
+		}
 	}()
 	if !s.read() {
 		return nil, false

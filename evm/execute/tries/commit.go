@@ -14,8 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// commit computes the hashes of some tries, and lists the nodes that changed since the last commit
-// in t.nodes, if they are listed. A node whose children have changed and changed back is not listed.
+// commit computes the hashes of some tries, and records the nodes that changed since the last commit
+// in t.nodes, if that is wanted. A node whose children have changed and changed back is not recorded.
 //
 // Nodes are hashed level by level, from the deepest up: those of one level, of all tries, together.
 func (t *Tries) commit(changed ...*trie) error {
@@ -39,7 +39,7 @@ func (t *Tries) commit(changed ...*trie) error {
 			of.hash = common.BytesToHash(appendReference(buffer[:0], of.root, nil)[1:])
 		}
 		for path, before := range of.gone {
-			of.list([]byte(path), common.Hash{}, nil, before)
+			of.record([]byte(path), common.Hash{}, nil, before)
 		}
 		clear(of.gone)
 	}
@@ -103,22 +103,30 @@ func (c *committing) levelsUp() error {
 		for i, n := range level {
 			n.of.committed(n.node, n.path, c.encoded[i], c.hashes[i])
 		}
+		clear(c.encoded)
 	}
 	return nil
 }
 
-// giveBack lets go of all nodes, and lets another commit use the memory.
+// reusedNodes is how many nodes a commit may have for its memory to be used again. A block of an import
+// has some hundred.
+const reusedNodes = 1 << 16
+
+// giveBack lets another commit use the memory, and lets go of all nodes.
 func (c *committing) giveBack() {
+	if c.count > reusedNodes {
+		return
+	}
 	for depth := range c.deepest + 1 {
 		clear(c.levels[depth])
 		c.levels[depth] = c.levels[depth][:0]
 	}
-	clear(c.encoded[:cap(c.encoded)])
+	clear(c.encoded) // after an error
 	c.deepest, c.count, c.paths = 0, 0, c.paths[:0]
 	committings.Put(c)
 }
 
-// committed sets the encoding and hash of a node at a path, and lists it if it has changed.
+// committed sets the encoding and hash of a node at a path, and records it if it has changed.
 func (t *trie) committed(n node, path, encoded []byte, hash common.Hash) {
 	w := state(n)
 	var before []byte
@@ -134,15 +142,15 @@ func (t *trie) committed(n node, path, encoded []byte, hash common.Hash) {
 	if stored(encoded, path) {
 		w.hash = hash
 		if !bytes.Equal(encoded, before) { // else it has changed and changed back
-			t.list(path, hash, encoded, before)
+			t.record(path, hash, encoded, before)
 		}
 	} else if before != nil {
-		t.list(path, common.Hash{}, nil, before)
+		t.record(path, common.Hash{}, nil, before)
 	}
 }
 
-// list lists a node that has changed, with its encodings now and before.
-func (t *trie) list(path []byte, hash common.Hash, blob, before []byte) {
+// record records a node that has changed, with its encodings now and before, if that is wanted.
+func (t *trie) record(path []byte, hash common.Hash, blob, before []byte) {
 	if !t.in.unlisted {
 		t.in.nodes = append(t.in.nodes, evm.Node{Owner: t.owner, Path: string(path), Hash: hash, Blob: blob, Prev: before})
 	}
