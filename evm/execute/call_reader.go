@@ -11,19 +11,18 @@ import (
 // counts what it reads, because the state keeps it until the call ends. It belongs to one
 // goroutine.
 type callReader struct {
-	stateReader
-	memory     *memoryMeter
+	codeMeter
 	perAccount int // bytes that one takes
 	perSlot    int
 }
 
 func newCallReader(db *stateDatabase, memory *memoryMeter) *callReader {
-	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: accountBytes, perSlot: slotBytes}
+	return &callReader{codeMeter{stateReader{db: db}, memory}, accountBytes, slotBytes}
 }
 
 // newScratchReader is newCallReader for a [scratch.State], which counts its entries.
 func newScratchReader(db *stateDatabase, memory *memoryMeter) *callReader {
-	return &callReader{stateReader: stateReader{db: db}, memory: memory, perAccount: readAccountBytes}
+	return &callReader{codeMeter: codeMeter{stateReader{db: db}, memory}, perAccount: readAccountBytes}
 }
 
 // Grow implements scratch.Reader.
@@ -63,22 +62,14 @@ func (r *callReader) Storage(address common.Address, slot common.Hash) (common.H
 	return value, err
 }
 
-// Code counts the code for each account, because the call keeps it even after the archive's
-// cache has evicted it. CodeSize keeps nothing.
-func (r *callReader) Code(address common.Address, hash common.Hash) []byte {
-	code := r.stateReader.Code(address, hash)
-	if !r.memory.fetch(len(code)) {
-		return nil
-	}
-	return code
-}
-
-// codeMeter is a stateReader that counts only codes, which its state keeps until a simulation ends.
+// codeMeter is a stateReader that counts codes, which its state keeps until a call or a simulation ends.
 type codeMeter struct {
 	stateReader
 	memory *memoryMeter
 }
 
+// Code counts the code for each account, because it is kept even after the archive's cache has evicted
+// it. CodeSize keeps nothing.
 func (r *codeMeter) Code(address common.Address, hash common.Hash) []byte {
 	code := r.stateReader.Code(address, hash)
 	if !r.memory.fetch(len(code)) {
