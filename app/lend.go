@@ -75,7 +75,7 @@ func (s *Service) takeBack(ctx context.Context, name string) error {
 	}
 	err := s.AddNetwork(ctx, name)
 	switch {
-	case errors.Is(err, errStopping) || s.network(name) != nil:
+	case err == nil || errors.Is(err, errStopping) || s.network(name) != nil:
 		return nil
 	case !IsUnserved(err) && !errors.Is(err, errUnlisted):
 		s.leftOut.leaveOut(newFailed(name, err))
