@@ -22,7 +22,8 @@ const memberRest = 5
 
 // Group follows several nodes of one chain. A head is followed only if a quorum of the nodes
 // has the block, and every block is proven to be an ancestor of such a head before it is
-// appended. So with a quorum of two, no single node can make anything visible.
+// appended. Blocks with events or receipts that their hashes do not prove must be sent alike
+// by a quorum. So with a quorum of two, no single node can make an event visible.
 type Group struct {
 	members []*member
 	quorum  int
@@ -135,19 +136,20 @@ func (g *Group) approach(ctx context.Context, first uint64, to Chain) (moved boo
 // bring appends the blocks from a number to target, which these nodes have. They are proven
 // to be its ancestors first. It tries one node after the other.
 func (g *Group) bring(ctx context.Context, agreed []*member, from uint64, target chain.Ref, to Chain, head *chain.Ref) error {
-	err := errNoQuorum
+	err, refuted := errNoQuorum, make(map[*member]error)
 	for _, m := range agreed {
 		var blocks []*starknet.Block
-		if blocks, err = m.proven(ctx, from, target); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			m.record.failed(err, errors.Is(err, errContradiction))
-			m.options.Logger.Warn("a node that agrees does not send its blocks", "from", from, "to", target.Number, "error", err)
-			g.rest(m)
+		if blocks, err = g.proven(ctx, m, from, target); err == nil {
+			err = g.confirm(ctx, agreed, m, blocks, target, refuted)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
 			err = fmt.Errorf("%w: %w", errNoQuorum, err)
 			continue
 		}
+		g.blame(refuted)
 		if head != nil && common.Hash(blocks[0].Parent) != head.Hash {
 			return errForked
 		}
@@ -159,6 +161,17 @@ func (g *Group) bring(ctx context.Context, agreed []*member, from uint64, target
 		return nil
 	}
 	return err
+}
+
+// proven is [member.proven]. A node that fails is not asked for a while.
+func (g *Group) proven(ctx context.Context, m *member, from uint64, target chain.Ref) ([]*starknet.Block, error) {
+	blocks, err := m.proven(ctx, from, target)
+	if err != nil && ctx.Err() == nil {
+		m.record.failed(err, errors.Is(err, errContradiction))
+		m.options.Logger.Warn("a node that agrees does not send its blocks", "from", from, "to", target.Number, "error", err)
+		g.rest(m)
+	}
+	return blocks, err
 }
 
 // proven fetches the blocks from a number to target, and checks that they are its ancestors.

@@ -128,7 +128,7 @@ func TestGroupProvesBlocks(t *testing.T) {
 		w.Write(shadow.Answer(q))
 		return true
 	}
-	g := newGroup(t, 2, liar, nodetest.New(t, 10, main))
+	g := newGroup(t, 2, liar, nodetest.New(t, 10, main), nodetest.New(t, 10, main))
 	copyTo(t, g, nil, main)
 	if s := g.Status(); lies.Load() == 0 || s.Nodes[0].Invalid == 0 {
 		t.Errorf("%d lies: %+v", lies.Load(), s.Nodes[0])
