@@ -43,6 +43,12 @@ func Weaken(ctx context.Context, v Verification) {
 	}
 }
 
+// Verifies reports whether the transport shows how the answer to a call was verified.
+func Verifies(ctx context.Context) bool {
+	_, ok := ctx.Value(VerifierKey{}).(Verifier)
+	return ok
+}
+
 // FoundOnly returns a handler whose answers are verified only if something was found. Null
 // is Unverified, because a block proves what it has and not that no block has a thing. So
 // are errors, except those of code that was executed and reverted.

@@ -8,28 +8,35 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
+	"ashlar/starknet/blockhash"
 	"ashlar/starknet/query"
 )
 
 // blockNumber answers starknet_blockNumber.
-func (a *API) blockNumber(_ context.Context, params, out []byte) ([]byte, error) {
+func (a *API) blockNumber(ctx context.Context, params, out []byte) ([]byte, error) {
 	if err := noArguments(params); err != nil {
 		return out, err
 	}
 	view, err := a.view()
 	if err != nil {
+		return out, err
+	}
+	if err := a.weakenHead(ctx, view); err != nil {
 		return out, err
 	}
 	return strconv.AppendUint(out, view.Span().Last.Number, 10), nil
 }
 
 // blockHashAndNumber answers starknet_blockHashAndNumber.
-func (a *API) blockHashAndNumber(_ context.Context, params, out []byte) ([]byte, error) {
+func (a *API) blockHashAndNumber(ctx context.Context, params, out []byte) ([]byte, error) {
 	if err := noArguments(params); err != nil {
 		return out, err
 	}
 	view, err := a.view()
 	if err != nil {
+		return out, err
+	}
+	if err := a.weakenHead(ctx, view); err != nil {
 		return out, err
 	}
 	last := view.Span().Last
@@ -53,7 +60,7 @@ func (a *API) getBlockWithTxHashes(ctx context.Context, params, out []byte) ([]b
 	if err != nil {
 		return out, err
 	}
-	number, err := id.Resolve(ctx, &eventView{view: view})
+	number, err := id.Resolve(ctx, &eventView{api: a, view: view})
 	if err != nil {
 		return out, err
 	}
@@ -61,6 +68,7 @@ func (a *API) getBlockWithTxHashes(ctx context.Context, params, out []byte) ([]b
 	if err != nil {
 		return out, err
 	}
+	a.weaken(ctx, header, blockhash.CoversTransactions)
 	if id.Kind == events.Pending {
 		return a.appendPendingBlock(out, header), nil
 	}

@@ -17,7 +17,7 @@ import (
 func (a *API) events(v Version) events.Network {
 	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, Address: feltSchema, Word: feltSchema, AddressLists: v.addressLists, L1Tag: v.l1Tag, View: func() (events.View, error) {
 		if view := a.chain.View(); view != nil {
-			return &eventView{view, v.indexed}, nil
+			return &eventView{a, view, v.indexed}, nil
 		}
 		return nil, nil
 	}}
@@ -25,6 +25,7 @@ func (a *API) events(v Version) events.Network {
 
 // eventView is a view whose events can be queried. It implements [events.View].
 type eventView struct {
+	api     *API
 	view    *query.View
 	indexed bool
 }
@@ -67,7 +68,11 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 		}
 	}
 	room, begin := jsonrpc.RoomFor(ctx, out), len(out)
+	verified := v.checkPage(ctx)
 	next, err := v.view.EventPage(ctx, &wanted, r, func(event *query.Event) (err error) {
+		if err := verified.visit(ctx, event.BlockNumber); err != nil {
+			return err
+		}
 		if len(out) > begin {
 			out = append(out, ',')
 		}
@@ -76,6 +81,11 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 		}
 		return room.Check(len(out))
 	})
+	for _, number := range []uint64{r.Begin.Block, r.To} {
+		if err == nil {
+			err = verified.visit(ctx, number)
+		}
+	}
 	return out, next, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
+	"ashlar/starknet/blockhash"
 	"ashlar/starknet/query"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -33,6 +34,7 @@ func (a *API) getTransactionReceipt(ctx context.Context, params, out []byte) ([]
 	if err != nil {
 		return out, err
 	}
+	a.weaken(ctx, receipt.Block, blockhash.CoversReceipts)
 	return appendReceipt(ctx, view, receipt, out)
 }
 
