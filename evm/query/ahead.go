@@ -16,7 +16,6 @@ import (
 // is going to need side by side; elsewhere it does nothing.
 
 const (
-	aheadBlocks = 64   // of a page of logs, read at once
 	aheadTerms  = 256  // of a filter
 	aheadListed = 1024 // accounts and slots of a block's access list
 )
@@ -148,58 +147,4 @@ func wantPath(wants *archive.Wants, number uint64, owner, key common.Hash, from,
 	for depth := from; depth < below; depth++ {
 		wants.Node(number, owner, path[:depth])
 	}
-}
-
-// aheadCandidates finds the blocks with candidates of a page before they are asked for, and
-// reads what their logs are made of.
-type aheadCandidates struct {
-	candidates
-	read  func([]foundBlock)
-	most  int // candidates that are found ahead
-	found foundLogs
-	begin int // of the positions of found.blocks[0]
-	end   bool
-}
-
-// Next implements [paging.Candidates].
-func (a *aheadCandidates) Next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
-	for {
-		for len(a.found.blocks) > 0 {
-			b := a.found.blocks[0]
-			positions := a.found.positions[a.begin:b.end]
-			a.found.blocks, a.begin = a.found.blocks[1:], b.end
-			if b.number >= block {
-				return b.number, append(dst, positions...), true, nil
-			}
-		}
-		if a.end {
-			return 0, dst, false, nil
-		}
-		if err := a.fill(block); err != nil {
-			return 0, dst, false, err
-		}
-	}
-}
-
-// fill finds the next blocks.
-func (a *aheadCandidates) fill(block uint64) (err error) {
-	a.found, a.begin = foundLogs{positions: a.found.positions[:0]}, 0
-	for len(a.found.blocks) < aheadBlocks && len(a.found.positions) <= a.most {
-		at, positions, ok, err := a.candidates.Next(block, a.found.positions)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			a.end = true
-			break
-		}
-		a.found.positions = positions
-		a.found.blocks = append(a.found.blocks, foundBlock{at, len(positions)})
-		if block = at + 1; block == 0 {
-			a.end = true
-			break
-		}
-	}
-	a.read(a.found.blocks)
-	return nil
 }

@@ -264,8 +264,8 @@ func (v *View) loader(ctx context.Context, last uint64) *loader {
 func (l *loader) load(wanted *criteria, found foundLogs, visit func(*Log) error) error {
 	begin := 0
 	for i, block := range found.blocks {
-		if i%aheadBlocks == 0 {
-			l.ahead(found.blocks[i:min(i+aheadBlocks, len(found.blocks))])
+		if i%paging.AheadBlocks == 0 {
+			l.ahead(found.blocks[i:min(i+paging.AheadBlocks, len(found.blocks))])
 		}
 		l.log.InBlock = block.end - begin
 		for _, position := range found.positions[begin:block.end] {

@@ -30,7 +30,13 @@ func (v *View) logPage(ctx context.Context, filter *Filter, r paging.Range, visi
 		return nil, err
 	}
 	if v.history.Ahead() {
-		from = &aheadCandidates{candidates: from, read: logs.ahead, most: r.Size}
+		from = &paging.Ahead{Candidates: from, Most: r.Size, Read: func(found []paging.Found) {
+			blocks := make([]foundBlock, len(found))
+			for i := range found {
+				blocks[i].number = found[i].Block
+			}
+			logs.ahead(blocks)
+		}}
 	}
 	next, err = paging.Walk(from, r, func(at paging.Place, onPage bool) (bool, error) {
 		log, err := logs.at(at.Block, at.Position)
