@@ -57,6 +57,9 @@ type Table struct {
 	// IndexBits of a sort key, its lowest, are an index within the block whose
 	// number is in the bits above.
 	IndexBits uint8
+	// Single says that rows of a list are read by Get only, so a cache keeps each by itself
+	// even though some share a block.
+	Single bool
 	// Apart says that the table has about half of all that is stored, most of which is hashes
 	// and does not shrink. An engine may keep it apart from the others, so that both are
 	// compacted side by side, and compress it lightly, because it is unpacked and merged faster

@@ -99,7 +99,9 @@ func (s *Store) Close() error {
 
 // named reports whether rows of a table are read by their full names, and so kept one by
 // one. Such a row is a partition of its own in the cache.
-func named(t *kv.Table) bool { return t.Kind == kv.List && t.Expected && t.IndexBits == 0 }
+func named(t *kv.Table) bool {
+	return t.Kind == kv.List && (t.Single || t.Expected && t.IndexBits == 0)
+}
 
 // keyRoom is the size of a buffer for nearly all keys.
 const keyRoom = 128

@@ -24,7 +24,8 @@ var (
 	versions = &kv.Table{ID: 0x60, Name: "versions", Kind: kv.Versions}
 	list     = &kv.Table{ID: 0x61, Name: "list", Kind: kv.List, IndexBits: 2}
 	named    = &kv.Table{ID: 0x62, Name: "named", Kind: kv.List, Expected: true}
-	tables   = []*kv.Table{versions, list, named}
+	single   = &kv.Table{ID: 0x63, Name: "single", Kind: kv.List, Expected: true, IndexBits: 2, Single: true}
+	tables   = []*kv.Table{versions, list, named, single}
 )
 
 func cache(t *testing.T, below kv.Store, o rowcache.Options) *rowcache.Store {

@@ -10,7 +10,7 @@ import (
 var (
 	headers       = &kv.Table{ID: 0x50, Name: "starknet_headers", Kind: kv.List, Expected: true}
 	transactions  = &kv.Table{ID: 0x51, Name: "starknet_transactions", Kind: kv.List, Expected: true}
-	events        = &kv.Table{ID: 0x52, Name: "starknet_events", Kind: kv.List, Expected: true, IndexBits: groupBits}
+	events        = &kv.Table{ID: 0x52, Name: "starknet_events", Kind: kv.List, Expected: true, IndexBits: groupBits, Single: true}
 	blockHashes   = &kv.Table{ID: 0x53, Name: "starknet_block_hashes", Kind: kv.List}
 	txHashes      = &kv.Table{ID: 0x54, Name: "starknet_transaction_hashes", Kind: kv.List, Expected: true, IndexBits: rows.IndexBits}
 	eventPostings = &kv.Table{ID: 0x55, Name: "starknet_event_postings", Kind: kv.List}
