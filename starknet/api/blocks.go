@@ -64,6 +64,7 @@ func (a *API) getBlockWithTxHashes(ctx context.Context, params, out []byte) ([]b
 	if err != nil {
 		return out, err
 	}
+	view.ReadAhead(ctx, number)
 	header, err := view.Header(ctx, number)
 	if err != nil {
 		return out, err

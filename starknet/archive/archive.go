@@ -206,7 +206,11 @@ func (a *Archive) Rows() kv.Reader { return a.store }
 // Over returns a reader of a span. Blocks up to settled are read from the archive; rows overlays
 // those of a branch of unsettled blocks.
 func (a *Archive) Over(rows kv.Reader, span Span, settled uint64) *Reader {
-	return &Reader{rows: rows, headers: a.headers, settled: settled, span: span}
+	r := &Reader{rows: rows, headers: a.headers, settled: settled, span: span}
+	if _, ok := a.store.(kv.Prefetcher); ok {
+		r.ahead, _ = rows.(kv.Prefetcher)
+	}
+	return r
 }
 
 // Append settles blocks. They become visible together with the settled pointer. If they do not

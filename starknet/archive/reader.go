@@ -18,6 +18,7 @@ type Reader struct {
 	rows    kv.Reader
 	headers *lru.Cache[uint64, *Header] // of settled blocks
 	settled uint64                      // last block whose header may be cached
+	ahead   kv.Prefetcher               // of rows; nil if reads take no round trips
 	span    Span
 }
 
@@ -97,6 +98,10 @@ func (r *Reader) FindTransaction(ctx context.Context, hash starknet.Felt) (place
 		if candidate.Number > r.span.Last.Number {
 			return true, nil // settled after the reader was created
 		}
+		wants := r.Wants()
+		wants.Header(candidate.Number) // needed together
+		wants.Transactions(candidate.Number)
+		wants.Read(ctx)
 		all, err := r.Transactions(ctx, candidate.Number, nil)
 		if err != nil {
 			return false, err

@@ -31,11 +31,13 @@ func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, vi
 	scan := func(term postings.Term, from, to uint64) postings.Postings {
 		return v.blocks.Postings(ctx, term, from, to)
 	}
-	found, err := postings.Intersect(scan, wanted.terms(), r.Begin.Block, r.To)
+	terms := wanted.terms()
+	v.readTermsAhead(ctx, terms, r.Begin.Block, r.To)
+	found, err := postings.Intersect(scan, terms, r.Begin.Block, r.To)
 	if err == nil {
 		events := v.blocks.Events(ctx)
 		var event Event
-		next, err = paging.Walk(found, r, func(at paging.Place, onPage bool) (matches bool, err error) {
+		next, err = paging.Walk(v.candidatesAhead(ctx, found, r), r, func(at paging.Place, onPage bool) (matches bool, err error) {
 			if event.Event, err = events.Event(at.Block, at.Position); err != nil {
 				return false, err
 			}

@@ -162,6 +162,7 @@ func (v *View) FindReceipt(ctx context.Context, hash starknet.Felt) (*Receipt, e
 
 // EventsOf calls visit with the events of a transaction, in order.
 func (v *View) EventsOf(ctx context.Context, receipt *Receipt, visit func(*archive.Event) error) error {
+	readEventsAhead(ctx, v.blocks, receipt)
 	events := v.blocks.Events(ctx)
 	for position := receipt.FirstEvent; position < receipt.FirstEvent+receipt.EventCount; position++ {
 		event, err := events.Event(receipt.Block.Number, position)
