@@ -199,6 +199,9 @@ func (f followed) Append(ctx context.Context, block *starknet.Block) error {
 	err := f.Follower.Append(ctx, block)
 	if err == nil {
 		f.network.resumed()
+		if block.Status == starknet.AcceptedOnL1 { // as recallL1 would find it after a restart
+			f.network.chain.SetL1Accepted(block.Number)
+		}
 	}
 	return err
 }

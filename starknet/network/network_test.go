@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/kv/pebble"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
@@ -76,5 +77,44 @@ func TestStaysStopped(t *testing.T) {
 		if err := <-ended; n.stopped.Load() != nil {
 			t.Errorf("quorum %d: %v, and not followed with the same head", quorum, err)
 		}
+	}
+}
+
+// TestL1AcceptedWithoutTheTag: a node that does not know the tag l1_accepted says of each block
+// whether it is, which is known without a restart.
+func TestL1AcceptedWithoutTheTag(t *testing.T) {
+	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	if _, err := archive.Create(t.Context(), store, "SN_MINE"); err != nil {
+		t.Fatal(err)
+	}
+	blocks := chainOf(1, 10)
+	for _, block := range blocks[:6] {
+		block.Status = starknet.AcceptedOnL1
+	}
+	fake := nodetest.New(t, 8, blocks)
+	fake.ChainID = starknet.FeltOfText("SN_MINE")
+	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{fake.URL}, Quorum: 1}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened.Serve(t.Context(), family.Service{Name: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	n := opened.(*network)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- n.source.Follow(ctx, 0, followed{n.follower, n}) }()
+	await.Until(t, "the head", func() bool {
+		view := n.chain.View()
+		return view != nil && view.Span().Last == blocks[9].Ref()
+	})
+	cancel()
+	<-ended
+	if number, known := n.chain.View().L1Accepted(); !known || number != blocks[5].Number {
+		t.Errorf("block %d, %t, want %d", number, known, blocks[5].Number)
 	}
 }
