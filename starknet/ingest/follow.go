@@ -198,7 +198,7 @@ func (f *Follower) Revert(ctx context.Context, ancestor chain.Ref) error {
 	}
 	err := above.SetHead(ctx, ancestor.Hash, chain.Ref{}, chain.Ref{})
 	if errors.Is(err, tip.ErrUnknownBlock) {
-		return fmt.Errorf("%w: to block %s, settled is %s", ErrTooDeep, ancestor, f.archive.Span().Last)
+		return fmt.Errorf("%w: to block %s, settled is %s; if the source is right, run `ashlar rewind` with --to %d", ErrTooDeep, ancestor, f.archive.Span().Last, ancestor.Number)
 	}
 	return err
 }

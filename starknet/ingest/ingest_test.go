@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,8 +166,8 @@ func TestFollower(t *testing.T) {
 	if err := f.Append(ctx, blocks[21]); !errors.Is(err, rows.ErrNotNext) {
 		t.Errorf("a gap: %v, want ErrNotNext", err)
 	}
-	if err := f.Revert(ctx, blocks[13].Ref()); !errors.Is(err, ErrTooDeep) {
-		t.Errorf("below the settled block: %v, want ErrTooDeep", err)
+	if err := f.Revert(ctx, blocks[13].Ref()); !errors.Is(err, ErrTooDeep) || !strings.Contains(err.Error(), "`ashlar rewind` with --to 20") {
+		t.Errorf("below the settled block: %v, want ErrTooDeep and the remedy", err)
 	}
 	if err := f.Revert(ctx, blocks[16].Ref()); err != nil {
 		t.Fatal(err)
