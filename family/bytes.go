@@ -2,6 +2,7 @@ package family
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -19,11 +20,10 @@ const ExpectedBytes = "a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB
 
 // ParseBytes parses a size as the configuration writes it.
 func ParseBytes(text string) (Bytes, error) {
-	var number int64
-	var unit string
-	n, _ := fmt.Sscanf(text, "%d%s", &number, &unit)
-	size, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
-	if n == 0 || !ok || number < 0 || number > (1<<62)/size {
+	unit := strings.TrimLeft(text, "0123456789")
+	number, err := strconv.ParseInt(strings.TrimSuffix(text, unit), 10, 64)
+	size, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[strings.TrimSpace(unit)]
+	if err != nil || !ok || number > (1<<62)/size {
 		return 0, fmt.Errorf("invalid size %q: expected %s", text, ExpectedBytes)
 	}
 	return Bytes(number * size), nil
