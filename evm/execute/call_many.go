@@ -26,7 +26,7 @@ type BundleResult struct {
 // means that a call was not run. options.Block is ignored.
 func (e *Executor) CallBundles(ctx context.Context, at At, bundles []Bundle, options CallOptions, done func(bundle, call int, result BundleResult) error) error {
 	options.Block = BlockOverrides{}
-	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.bundles(bundles, done) })
+	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.bundles(bundles, options.State, done) })
 }
 
 // CallBundles runs bundles on the state before the transaction that runs next, as
@@ -39,16 +39,24 @@ func (r *Replay) CallBundles(ctx context.Context, bundles []Bundle, options Call
 		defer s.release()
 		r.begin()
 		s.db, s.base = r.db, r.run.state.StateDB
-		return s.do(options, func(s *simulation) error { return s.bundles(bundles, done) })
+		return s.do(options, func(s *simulation) error { return s.bundles(bundles, options.State, done) })
 	})
 }
 
-func (s *simulation) bundles(bundles []Bundle, done func(bundle, call int, result BundleResult) error) error {
+// bundles runs bundles in a state with overrides.
+func (s *simulation) bundles(bundles []Bundle, overrides StateOverrides, done func(bundle, call int, result BundleResult) error) error {
 	var inForce BlockOverrides
+	s.hasHash = true
 	for i := range bundles {
 		inForce.override(&bundles[i].Block)
+		rules := s.rules
 		if err := s.surround(&inForce); err != nil {
 			return err
+		}
+		if s.rules != rules {
+			if err := s.precompile(overrides, nil); err != nil {
+				return err
+			}
 		}
 		for j, asked := range bundles[i].Calls {
 			result, err := s.bundled(asked)

@@ -74,8 +74,8 @@ type overriddenState interface {
 	Finalise(rules params.Rules) *bal.ConstructionBlockAccessList
 }
 
-// apply changes the state that a call sees, and precompiles, which may be nil
-// where there are none that can be moved. It goes by address, so that the same
+// apply changes the state that a call sees, nil if it is changed already, and precompiles,
+// which may be nil where there are none that can be moved. It goes by address, so that the same
 // mistake always gives the same error.
 func (o StateOverrides) apply(overridden overriddenState, precompiles vm.PrecompiledContracts) error {
 	moved := make(map[common.Address]bool) // where precompiles have been moved to
@@ -91,9 +91,15 @@ func (o StateOverrides) apply(overridden overriddenState, precompiles vm.Precomp
 			moved[*to] = true
 		}
 		delete(precompiles, address) // who is overridden is no precompile any more
+		if overridden == nil {
+			continue
+		}
 		if err := account.apply(overridden, address); err != nil {
 			return err
 		}
+	}
+	if overridden == nil {
+		return nil
 	}
 	// As if a transaction before the call had made the changes: refunds and
 	// original values of slots are counted from them.

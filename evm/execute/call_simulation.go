@@ -34,6 +34,7 @@ type simulation struct {
 	precompiles vm.PrecompiledContracts // each ends with ctx
 	gasCap      uint64
 	transaction bool // see CallOptions
+	hasHash     bool // at's block has a hash for messages, whose block may follow it
 
 	db      *stateDatabase
 	base    *state.StateDB // to run on; nil: the state of at
@@ -89,14 +90,23 @@ func (s *simulation) prepare(options CallOptions) error {
 	if err != nil {
 		return err
 	}
-	if len(options.State) == 0 {
+	return s.precompile(options.State, overridden)
+}
+
+// precompile sets the precompiled contracts to those of the rules, as far as overrides leave them
+// where they are. The overrides also change a state, unless it is nil.
+func (s *simulation) precompile(overrides StateOverrides, overridden overriddenState) error {
+	if s.contracts != nil { // of other rules
+		s.contracts.release()
+	}
+	if len(overrides) == 0 {
 		s.contracts = contractsFor(s.ctx, s.rules)
 		s.precompiles = s.contracts.contracts
 		return nil
 	}
 	s.precompiles = vm.ActivePrecompiledContracts(s.rules)
 	interruptible(s.ctx, s.precompiles)
-	return options.State.apply(overridden, s.precompiles)
+	return overrides.apply(overridden, s.precompiles)
 }
 
 // open makes the state that messages see, and returns it without its memory limit.
@@ -184,9 +194,12 @@ type blobFeeKey struct{ time, excess uint64 }
 const cachedBlobFees = 1024
 
 // blockHash answers BLOCKHASH. Blocks from the call's own on have no hash yet,
-// whatever number an override gives it.
+// whatever number an override gives it, unless hasHash.
 func (s *simulation) blockHash(number uint64) common.Hash {
 	own := s.at.Header.Number.Uint64()
+	if number == own && s.hasHash {
+		return s.at.Header.Hash()
+	}
 	if number >= own {
 		return common.Hash{}
 	}
