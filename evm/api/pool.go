@@ -253,6 +253,18 @@ func (a *API) appendUnmined(out []byte, hash common.Hash) ([]byte, error) {
 	return appendNull(out), nil
 }
 
+// appendUnminedRaw appends the encoding of a transaction that is in no block: from the pool, with its
+// blobs as in geth, or none.
+func (a *API) appendUnminedRaw(out []byte, hash common.Hash) ([]byte, error) {
+	if waiting := a.chain.Pool(); waiting != nil {
+		if tx, ok := waiting.GetWithBlobs(hash); ok {
+			raw, err := tx.MarshalBinary()
+			return appendHex(out, raw), err
+		}
+	}
+	return append(out, noBytes...), nil
+}
+
 // pendingNonce returns the nonce of a sender's next transaction: after all pooled ones,
 // including those that do not fit into the pending block.
 func (a *API) pendingNonce(ctx context.Context, id chain.BlockID, address common.Address) (nonce uint64, ok bool, err error) {

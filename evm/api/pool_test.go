@@ -131,6 +131,12 @@ func TestPending(t *testing.T) {
 	for _, h := range []common.Hash{hash, queued} {
 		o.expectNull("a waiting transaction", o.members("eth_getTransactionByHash", h), "blockHash", "blockNumber", "transactionIndex")
 	}
+	for _, method := range []string{"eth_getRawTransactionByHash", "debug_getRawTransaction"} {
+		var raw hexutil.Bytes
+		if o.ask(t, &raw, method, queued); !bytes.Equal(raw, o.signed(2)) {
+			t.Errorf("%s of a waiting transaction is %s, expected what was sent", method, raw)
+		}
+	}
 	if got := string(o.answer(t, "eth_getTransactionReceipt", hash).Result); got != "null" {
 		t.Errorf("a waiting transaction has the receipt %s", got)
 	}

@@ -147,7 +147,7 @@ func (a *API) getRawTransaction() jsonrpc.Handler {
 	return a.ofHash(a.block, func(b *block, out []byte, index int, _ []byte) ([]byte, error) {
 		raw, err := b.body.Transaction(index)
 		return appendHex(out, raw), err
-	}, always(noBytes))
+	}, a.appendUnminedRaw)
 }
 
 func appendTransactionAt(out []byte, b *block, index uint64) ([]byte, bool, error) {

@@ -323,6 +323,17 @@ func (p *Pool) Get(hash common.Hash) (tx *types.Transaction, from common.Address
 	return w.tx.WithoutBlobTxSidecar(), w.from, true
 }
 
+// GetWithBlobs is Get for a transaction with its blobs.
+func (p *Pool) GetWithBlobs(hash common.Hash) (tx *types.Transaction, ok bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	w := p.byHash[hash]
+	if w == nil {
+		return nil, false
+	}
+	return w.tx, true
+}
+
 // Remove removes a transaction if it is in the pool.
 func (p *Pool) Remove(hash common.Hash) {
 	p.mutex.Lock()
