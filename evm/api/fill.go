@@ -36,12 +36,12 @@ func (a *API) fillMethods(p parameters) []jsonrpc.Method {
 func (a *API) fillTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 1, 1)
 	message := parameter.Decode(&args, 0, parseMessage)
-	same := parameter.Decode(&args, 0, sameInput)
+	unfillable := parameter.Decode(&args, 0, unfillable)
 	if args.Err != nil {
 		return out, args.Err
 	}
-	if !same {
-		return out, callError(ctx, refused(`both "data" and "input" are set and not equal. Please use "input" to pass transaction call data`), out)
+	if unfillable != nil {
+		return out, callError(ctx, unfillable, out)
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -63,19 +63,29 @@ func (a *API) fillTransaction(ctx context.Context, params, out []byte) ([]byte, 
 	return append(append(append(out, `,"tx":`...), encoded...), '}'), nil
 }
 
-// sameInput reports whether data and input of a call object do not contradict each other.
-func sameInput(raw []byte) (bool, error) {
+// unfillable returns why a call object cannot become a transaction, nil if it can: its data and its input
+// contradict each other, or it has blobs, which the transaction would lose.
+func unfillable(raw []byte) (why, err error) {
 	var data, input *[]byte
-	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+	var blobs bool
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("data"):
 			return jsonrpc.SetOptional(&data, value, parameter.ParseBytes)
 		case name.Is("input"):
 			return jsonrpc.SetOptional(&input, value, parameter.ParseBytes)
+		case name.Is("blobs"):
+			blobs = !jsonrpc.IsNull(value)
 		}
 		return nil
 	})
-	return data == nil || input == nil || bytes.Equal(*data, *input), err
+	switch {
+	case blobs:
+		why = refused(`"blobs" is not supported for this RPC method: expected blobVersionedHashes`)
+	case data != nil && input != nil && !bytes.Equal(*data, *input):
+		why = refused(`both "data" and "input" are set and not equal. Please use "input" to pass transaction call data`)
+	}
+	return why, err
 }
 
 // refused is an error for the client about a transaction that cannot be filled in.
