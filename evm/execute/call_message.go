@@ -24,6 +24,15 @@ var (
 // and the default gas. Nobody has signed the call, so that its nonce,
 // whether its sender can sign at all, and the gas limit of a transaction do not matter.
 func (s *simulation) message(m *Message) (*core.Message, error) {
+	if m.MaxFeePerBlobGas != nil && len(m.BlobHashes) == 0 {
+		return nil, &CallError{errLoneBlobFee}
+	}
+	return s.tracedMessage(m)
+}
+
+// tracedMessage is message for a call that is traced. As in geth, it may have a fee for blobs without
+// having blobs.
+func (s *simulation) tracedMessage(m *Message) (*core.Message, error) {
 	if err := s.check(m); err != nil {
 		return nil, &CallError{err}
 	}
@@ -50,8 +59,6 @@ func (s *simulation) check(m *Message) error {
 		return core.ErrBlobTxCreate
 	case m.To == nil && m.Authorizations != nil:
 		return core.ErrSetCodeTxCreate
-	case m.MaxFeePerBlobGas != nil && len(m.BlobHashes) == 0:
-		return errLoneBlobFee
 	case m.GasPrice != nil && (m.MaxFeePerGas != nil || m.MaxPriorityFeePerGas != nil):
 		return errBothFees
 	case m.ChainID != nil && id != nil && m.ChainID.CmpBig(id) != 0:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/core/vm/program"
@@ -347,5 +348,16 @@ func TestCallFailsWithItsStore(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// As in geth, only calls that are not traced must have blobs if they name a fee for them.
+func TestTracedCallHasABlobPriceAlone(t *testing.T) {
+	w := newWorld()
+	w.put(contract, 0, returning(vm.BLOBBASEFEE))
+	tracer := Tracer{Hooks: new(tracing.Hooks), Stop: func(error) {}}
+	message := &Message{To: &contract, MaxFeePerBlobGas: uint256.NewInt(1)}
+	if err := newCaller(t).TraceCall(t.Context(), w.at(), message, CallOptions{}, tracer); err != nil {
+		t.Error(err)
 	}
 }

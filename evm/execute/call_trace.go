@@ -65,7 +65,7 @@ func headerForTrace(header *types.Header, overrides *BlockOverrides) *types.Head
 // trace runs a message as if it were a transaction, under a tracer, until ctx, which
 // comes from that of the simulation, is done.
 func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error {
-	message, err := s.message(m)
+	message, err := s.tracedMessage(m)
 	if err != nil {
 		return err
 	}
