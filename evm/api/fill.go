@@ -130,6 +130,9 @@ func (a *API) fill(ctx context.Context, view *query.View, m *execute.Message) er
 	if m.Gas == nil {
 		estimated := *m
 		estimated.Nonce, estimated.ChainID = nil, nil
+		if m.BlobHashes == nil {
+			estimated.MaxFeePerBlobGas = nil // calls refuse it, but to fill a transaction it does no harm
+		}
 		gas, err := view.EstimateGas(ctx, view.Head().Number, &estimated, execute.CallOptions{})
 		if err != nil {
 			return err

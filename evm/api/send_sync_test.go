@@ -84,6 +84,9 @@ func TestFillTransaction(t *testing.T) {
 		dynamic.ChainId().Cmp(o.chain.Executor().Config().ChainID) != 0 {
 		t.Errorf("%+v, expected nonce 1, gas and fees", dynamic)
 	}
+	if unused := fill(map[string]any{"from": o.sender, "to": logger, "data": data, "maxFeePerBlobGas": "0x1"}); unused.Gas() != dynamic.Gas() {
+		t.Errorf("%+v, expected that a price of blobs without blobs is ignored", unused)
+	}
 	legacy := fill(map[string]any{"from": o.sender, "to": logger, "data": data, "gasPrice": "0x77359400", "nonce": "0x9", "gas": "0x5208"})
 	if legacy.Type() != types.LegacyTxType || legacy.Nonce() != 9 || legacy.Gas() != 21_000 || legacy.GasPrice().Int64() != 0x77359400 {
 		t.Errorf("%+v, expected what was given", legacy)
