@@ -25,7 +25,7 @@ import (
 
 var (
 	seed = flag.Uint64("seed", 1, "seed of the questions, and of the accounts and blocks of TestCrossing")
-	each = flag.Int("each", 20, "questions a kind and unit of weight; 20 make about 3,800, and 60, which .ci/long asks, 11,300")
+	each = flag.Int("each", 20, "questions a kind and unit of weight; 20 make about 3,900, and 60, which .ci/long asks, 11,700")
 )
 
 const (

@@ -117,7 +117,7 @@ func (g *generator) feeHistory() []any {
 // addedKinds are generated after all others, so that a seed still stands for the questions that
 // it stood for before.
 func addedKinds() []kind {
-	return []kind{{"eth_simulateV1", 4, (*generator).simulation}}
+	return []kind{{"eth_simulateV1", 4, (*generator).simulation}, {"debug_traceCall", 4, (*generator).overriddenTrace}}
 }
 
 // questions returns each requests per unit of weight of all kinds, invalid ones, and some

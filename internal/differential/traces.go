@@ -56,7 +56,7 @@ func (g *generator) traceConfig(tracers []string) object {
 	return config
 }
 
-// tracedCall is a call, a block, and a configuration with overrides.
+// tracedCall is a call, a block, and a configuration.
 func (g *generator) tracedCall() []any {
 	config := g.traceConfig(tracers())
 	number := g.number()
@@ -66,6 +66,24 @@ func (g *generator) tracedCall() []any {
 	call := g.call()
 	call["gas"] = quantity(g.r.Uint64N(2_000_000)) // what a call gets that names none is each node's own
 	return []any{call, quantity(number), config}
+}
+
+// overriddenTrace is tracedCall with a configuration that overrides state, and mostly what the call reads.
+func (g *generator) overriddenTrace() []any {
+	params := g.tracedCall()
+	call, config := params[0].(object), params[2].(object)
+	changes, address := g.stateOverride()
+	config["stateOverrides"] = changes
+	if g.chance(60) {
+		call["to"] = address
+	}
+	if g.chance(50) {
+		config["blockOverrides"] = g.blockOverride()
+	}
+	if g.chance(5) {
+		call["maxFeePerBlobGas"] = quantity(g.r.Uint64N(2))
+	}
+	return params
 }
 
 // storageRange is a range of the slots of a contract, rarely before a transaction that
