@@ -241,8 +241,8 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if text, err := io.ReadAll(response.Body); err != nil || response.ProtoMajor != 2 || !strings.Contains(string(text), `"result":"0x0"`) {
-		t.Errorf("%s %s %v", response.Proto, text, err)
+	if text, err := io.ReadAll(response.Body); err != nil || response.ProtoMajor != 2 || !strings.Contains(string(text), `"result":"0x0"`) || response.ContentLength != int64(len(text)) {
+		t.Errorf("%s %s %v, Content-Length %d", response.Proto, text, err, response.ContentLength)
 	}
 	plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 	conn, _, err := websocket.Dial(t.Context(), "wss://"+at+"/ws/v3/"+key, &websocket.DialOptions{HTTPClient: plain})

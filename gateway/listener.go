@@ -24,9 +24,10 @@ type boundedListener struct {
 	maxEach     int     // connections of one address, or one /64 network of IPv6; 0: no limit
 	trusted     proxies // each proxy's connections are those of many clients
 	dropped     atomic.Uint64
+	requests    atomic.Int64 // over HTTP/2, of open
 	mu          sync.Mutex
-	open        int                // guarded by mu
-	byAddress   map[netip.Addr]int // guarded by mu; addresses that maxEach applies to
+	open        int                // guarded by mu: connections, and requests over HTTP/2
+	byAddress   map[netip.Addr]int // guarded by mu: of open, by addresses that maxEach applies to
 	everDropped sync.Once
 	onDropped   func() // called for the first dropped connection
 }
@@ -46,10 +47,31 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			}
 			return c, nil
 		}
-		l.dropped.Add(1)
-		l.everDropped.Do(l.onDropped)
+		l.drop()
 		_ = conn.Close() // without an answer, which would cost as much as a request
 	}
+}
+
+// drop counts a dropped connection.
+func (l *boundedListener) drop() {
+	l.dropped.Add(1)
+	l.everDropped.Do(l.onDropped)
+}
+
+// enterRequest counts a request over HTTP/2 like a connection, because one connection can have
+// hundreds of them at once. It returns false if there are too many; else leaveRequest must follow.
+func (l *boundedListener) enterRequest(peer netip.Addr) bool {
+	if !l.enter(peer) {
+		l.drop()
+		return false
+	}
+	l.requests.Add(1)
+	return true
+}
+
+func (l *boundedListener) leaveRequest(peer netip.Addr) {
+	l.requests.Add(-1)
+	l.leave(peer)
 }
 
 // counts reports whether maxEach applies to an address. The default limit does not apply
@@ -91,7 +113,7 @@ func (l *boundedListener) leave(peer netip.Addr) {
 func (l *boundedListener) connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.open
+	return l.open - int(l.requests.Load())
 }
 
 // countedConn releases its place when closed. It can hold a write until the next one, see

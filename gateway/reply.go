@@ -90,7 +90,7 @@ var jsonType = []string{"application/json"}
 func reply(w http.ResponseWriter, status int, body []byte) error {
 	header := w.Header()
 	header["Content-Type"] = jsonType
-	if len(body) >= minGzip {
+	if len(body) >= minGzip || flushed(w) {
 		header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	if status != http.StatusOK {
@@ -98,6 +98,13 @@ func reply(w http.ResponseWriter, status int, body []byte) error {
 	}
 	_, err := w.Write(body)
 	return err
+}
+
+// flushed reports whether an answer is flushed before net/http can set its length, see
+// Server.serveStream: one over HTTP/2.
+func flushed(w http.ResponseWriter) bool {
+	_, ok := w.(http.Pusher)
+	return ok
 }
 
 // refuse answers an invalid HTTP request, whose body is not read yet, with a JSON-RPC

@@ -29,7 +29,7 @@ type ListenConfig struct {
 	// DefaultDrainTime.
 	Drain time.Duration
 	// Connections is the maximum number of open connections; 0: DefaultConnections. Further
-	// ones are closed at once.
+	// ones are closed at once. A request over HTTP/2 counts like a connection.
 	Connections int
 	// ConnectionsEach is the maximum number of connections from one address, or one /64
 	// network of IPv6, except from trusted proxies; 0: no limit. If it is
@@ -150,5 +150,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.handler.refuse(w, unavailable(RefusedBusy, "the server is stopping: try again later"), readRequestID(w, r))
 		return
 	}
+	if r.ProtoMajor == 2 {
+		s.serveStream(w, r)
+		return
+	}
 	s.handler.ServeHTTP(w, r)
+}
+
+// serveStream answers a request over HTTP/2. It is counted until the client has taken the answer:
+// net/http would send a short one only after this, and keep it for as long as the client likes.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
+	if conn := connOf(r); conn != nil {
+		if !s.listener.enterRequest(conn.peer) {
+			panic(http.ErrAbortHandler) // resets the stream, without an answer that the client may not take
+		}
+		defer s.listener.leaveRequest(conn.peer)
+	}
+	s.handler.ServeHTTP(w, r)
+	to := http.NewResponseController(w)
+	_ = to.SetWriteDeadline(time.Now().Add(writeTime)) // if this fails, the server's own limit applies
+	_ = to.Flush()                                     // fails if the client has disconnected
 }

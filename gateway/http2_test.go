@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http/httptest"
+	"testing"
+
+	"ashlar/internal/await"
+	"ashlar/jsonrpc"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// clientHTTP2 is a client that takes the bodies of its answers only when it is told to.
+type clientHTTP2 struct {
+	t      *testing.T
+	conn   *tls.Conn
+	framer *http2.Framer
+	next   uint32 // ID of the next request
+}
+
+// dialHTTP2 opens a connection whose window for the bodies of answers is empty.
+func dialHTTP2(t *testing.T, address string) *clientHTTP2 {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	c := &clientHTTP2{t: t, conn: conn, framer: http2.NewFramer(conn, conn), next: 1}
+	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// get sends a request.
+func (c *clientHTTP2) get(path string) {
+	c.t.Helper()
+	var block bytes.Buffer
+	h := hpack.NewEncoder(&block)
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "a.test"}, {":path", path}} {
+		if err := h.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.next += 2
+}
+
+// read reads until so many requests were begun to be answered, or refused.
+func (c *clientHTTP2) read(most int) (begun, refused int) {
+	c.t.Helper()
+	for begun+refused < most {
+		frame, err := c.framer.ReadFrame()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		switch frame.(type) {
+		case *http2.HeadersFrame:
+			begun++
+		case *http2.RSTStreamFrame:
+			refused++
+		}
+	}
+	return begun, refused
+}
+
+// Requests over HTTP/2 count as connections, until the client has taken their answers: one
+// connection can have hundreds of them at once.
+func TestRequestsOverHTTP2AreCounted(t *testing.T) {
+	const most, asked = 20, 100
+	h := alone(t, jsonrpc.Handlers{})
+	inside := httptest.NewUnstartedServer(nil)
+	inside.StartTLS()
+	certificates := inside.TLS.Certificates
+	inside.Close()
+	server, err := Listen(t.Context(), ListenConfig{
+		Address: "127.0.0.1:0", ConnectionsEach: most, TLS: &tls.Config{Certificates: certificates},
+	}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	c := dialHTTP2(t, server.Addr().String())
+	for range asked {
+		c.get("/healthz")
+	}
+	if begun, refused := c.read(asked); begun != most-1 || refused != asked-begun {
+		t.Errorf("%d requests are answered and %d refused, expected %d and %d", begun, refused, most-1, asked-most+1)
+	}
+	open, dropped := server.Connections()
+	if open != 1 || dropped != asked-most+1 {
+		t.Errorf("%d connections are open and %d were dropped, expected 1 and %d", open, dropped, asked-most+1)
+	}
+	c.take() // the bodies
+	await.Until(t, "the requests to leave", func() bool {
+		server.listener.mu.Lock()
+		defer server.listener.mu.Unlock()
+		return server.listener.open == 1 && server.listener.requests.Load() == 0
+	})
+	c.get("/healthz")
+	if begun, _ := c.read(1); begun != 1 {
+		t.Error("a later request is refused")
+	}
+	c.take()
+}
+
+// take lets the server send the bodies of all answers.
+func (c *clientHTTP2) take() {
+	c.t.Helper()
+	for id := uint32(1); id < c.next; id += 2 {
+		if err := c.framer.WriteWindowUpdate(id, 1<<16); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
