@@ -29,8 +29,8 @@ const (
 	trustedLength = 256 << 10
 	// minRead is the minimum size of a read, in bytes.
 	minRead = 512
-	// bytesPerCredit is how many bytes of a decompressed body cost a credit. The first 8
-	// KiB are free.
+	// bytesPerCredit is how many bytes of a body, as sent or decompressed, cost a credit. The
+	// first 8 KiB are free.
 	bytesPerCredit = 8 << 10
 )
 
@@ -72,15 +72,15 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) (body []byte
 			return buf, err
 		}
 		e.begin(r.Context())
-		e.zipped = len(*zipped)
+		e.zipped, e.sent = len(*zipped), len(*zipped)
 		return b.unzip(*zipped, buf, e)
 	}
 	return buf, errEncoding
 }
 
-// unzip decompresses a body. A few bytes can become megabytes, so a long body is
-// decompressed in a slot of heavy calls, and not beyond the limit of decompressed bytes or
-// of calls in a batch.
+// unzip decompresses a body. A few bytes can become megabytes, and megabytes nothing, so a body
+// that is long before or after is decompressed in a slot of heavy calls, and not beyond the limit
+// of decompressed bytes or of calls in a batch.
 func (b *bodyReader) unzip(zipped, buf []byte, e *exchange) ([]byte, error) {
 	z, ok := b.gzip.Get().(*gzip.Reader)
 	if !ok {
@@ -90,6 +90,14 @@ func (b *bodyReader) unzip(zipped, buf []byte, e *exchange) ([]byte, error) {
 	if err := z.Reset(bytes.NewReader(zipped)); err != nil {
 		return buf, err
 	}
+	long := len(zipped) > jsonrpc.LongRequest
+	if long {
+		leave, err := e.heavily()
+		if err != nil {
+			return buf, err
+		}
+		defer leave()
+	}
 	buf, err := readAll(io.LimitReader(z, jsonrpc.LongRequest), buf, e)
 	if err != nil || len(buf) < jsonrpc.LongRequest {
 		return buf, err
@@ -97,10 +105,13 @@ func (b *bodyReader) unzip(zipped, buf []byte, e *exchange) ([]byte, error) {
 	if e.network.server.Exceeds(buf) {
 		return wholeRunes(buf), nil // which is enough for the answer
 	}
-	if err := e.settings.heavy.Enter(e, &e.caller.heavy); err != nil {
-		return buf, busy(RefusedBusy)
+	if !long {
+		leave, err := e.heavily()
+		if err != nil {
+			return buf, err
+		}
+		defer leave()
 	}
-	defer e.settings.heavy.Leave(&e.caller.heavy)
 	return readAll(z, buf, e)
 }
 

@@ -26,6 +26,7 @@ type exchange struct {
 
 	lease   limit.Lease // memory of the request and its answer; released by the creator of the exchange
 	asked   int         // bytes of the request read so far
+	sent    int         // bytes in which it was sent, if that is far from the same; else 0
 	claimed int         // bytes of the reused buffers for the request and its answer
 	zipped  int         // bytes of its compressed body while it is decompressed; else 0
 	crowded bool        // an answer did not fit into memory; all further calls are refused
@@ -162,7 +163,7 @@ func (e *exchange) receive(bytes int) *refusal {
 // no method is called. It charges afterwards, so that a request that costs more than the
 // key's burst is still answered.
 func (e *exchange) payBody() {
-	if credits := bodyCredits(e.asked); credits > 0 {
+	if credits := bodyCredits(max(e.asked, e.sent)); credits > 0 {
 		e.owe(credits)
 		e.caller.usage.Spent(e.network.unknown, credits)
 	}
@@ -170,6 +171,14 @@ func (e *exchange) payBody() {
 
 // bodyCredits returns the price of a request's bytes.
 func bodyCredits(bytes int) int { return max(0, bytes-1) / bytesPerCredit }
+
+// heavily takes a slot of heavy calls, for work on a request before its calls are known.
+func (e *exchange) heavily() (leave func(), err error) {
+	if e.settings.heavy.Enter(e, &e.caller.heavy) != nil {
+		return nil, busy(RefusedBusy)
+	}
+	return func() { e.settings.heavy.Leave(&e.caller.heavy) }, nil
+}
 
 // parse runs the parsing of a long request in a slot of heavy calls, because it keeps a
 // processor as busy. See jsonrpc.Config.Parse.

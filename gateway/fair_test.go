@@ -127,6 +127,7 @@ func longParameters() string {
 func TestLongRequestsWaitForASlot(t *testing.T) {
 	for name, c := range map[string]struct{ request, encoding string }{
 		"parsed":       {padded(jsonrpc.LongRequest + 1), ""},
+		"of nothing":   {nothing(t) + zipped(t, call("test_name")), "gzip"},
 		"decompressed": {zipped(t, call("test_name")+strings.Repeat(" ", jsonrpc.LongRequest)), "gzip"},
 		"parameters":   {longParameters(), ""},
 	} {
@@ -158,6 +159,27 @@ func waitsForASlot(t *testing.T, request, encoding string) {
 		if status := <-statuses; status != http.StatusOK {
 			t.Errorf("status %d", status)
 		}
+	}
+}
+
+// nothing returns more compressed bytes than those of a short request, which become no text.
+func nothing(t *testing.T) string {
+	empty := zipped(t, "")
+	return strings.Repeat(empty, jsonrpc.LongRequest/len(empty)+1)
+}
+
+// A compressed body costs as much as a plain one of as many bytes, whatever it becomes.
+func TestCompressedBodiesCostWhatIsSent(t *testing.T) {
+	p := newPeople(t)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Usage: p.usage}, time.Minute)
+	key := p.key(account.NewKey{})
+	response, answer := s.ask("POST", "/v3/"+key.APIKey, nothing(t)+zipped(t, call("test_name")), "Content-Type", "application/json", "Content-Encoding", "gzip")
+	if response.StatusCode != http.StatusOK || !strings.Contains(answer, "alpha") {
+		t.Fatalf("%d %s", response.StatusCode, answer)
+	}
+	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{key.Key.ID}, To: time.Now().Add(time.Hour)})
+	if err != nil || len(lines) != 1 || lines[0].Credits != 9 {
+		t.Errorf("counted %+v, %v: expected a credit for the call and 8 for 64 KiB", lines, err)
 	}
 }
 
