@@ -46,7 +46,7 @@ type socket struct {
 	version string // of the methods
 	key     string
 	conn    *websocket.Conn
-	raw     net.Conn // below conn
+	raw     *sentConn // below conn
 	// compressed says that long messages are compressed.
 	compressed bool
 
@@ -235,8 +235,9 @@ func (s *socket) drop(e *exchange, request *[]byte) {
 func (s *socket) skip(message io.Reader, most int) error {
 	s.receiving.start()
 	defer s.receiving.stop()
+	defer s.raw.end(s.raw.begin(most))
 	n, err := io.Copy(io.Discard, io.LimitReader(message, int64(most)+1))
-	if n > int64(most) {
+	if n > int64(most) || errors.Is(err, errTooLarge) {
 		s.handler.refusals.count(RefusedSize)
 		return tooLarge(most)
 	}
@@ -253,7 +254,11 @@ func tooLarge(most int) error {
 func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	s.receiving.start()
 	defer s.receiving.stop()
+	from := s.raw.begin(e.settings.bodyBytes)
 	buf, err := readAll(message, buf, e)
+	if sent := s.raw.end(from); sent > sentBytes*len(buf)+bytesPerCredit {
+		e.sent = sent
+	}
 	var refused *refusal
 	if errors.As(err, &refused) || errors.Is(err, errTooLarge) || errors.Is(err, limit.ErrMemory) {
 		e.countRefused(s.handler.bodyRefusal(e.settings, err))

@@ -18,14 +18,14 @@ import (
 // hijacked keeps the connection that the library takes over.
 type hijacked struct {
 	http.ResponseWriter
-	conn net.Conn
+	conn *sentConn
 }
 
 // Hijack implements http.Hijacker.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(h.ResponseWriter).Hijack()
-	h.conn = conn
-	return conn, buffered, err
+	h.conn = &sentConn{Conn: conn}
+	return h.conn, buffered, err
 }
 
 const (

@@ -173,6 +173,31 @@ func TestCompressedBomb(t *testing.T) {
 	}
 }
 
+// The limit of a message holds for the bytes in which it is sent, too. Frames and blocks of
+// compressed text can be empty.
+func TestMessagesOfNothing(t *testing.T) {
+	const most = 1000
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{BodyBytes: most}}, 0)
+	const emptyBlock = "\x00\x00\x00\xff\xff"
+	for name, send := range map[string]func(empty int) string{
+		"blocks": func(empty int) string {
+			return frame(reserved|text, strings.Repeat(emptyBlock, empty)) + frame(final|more, deflated(t, call("test_name")))
+		},
+		"frames": func(empty int) string {
+			return frame(text, "") + strings.Repeat(frame(more, ""), empty) + frame(final|more, call("test_name"))
+		},
+	} {
+		for empty, refused := range map[int]bool{10: false, 10 * most: true} {
+			conn, r := handshake(t, s, "Sec-WebSocket-Extensions: permessage-deflate\r\n")
+			go func() { _, _ = io.WriteString(conn, send(empty)) }() // fails if it is refused early
+			first, payload, err := readFrame(r)
+			if err != nil || refused && !strings.HasPrefix(payload, closePayload(1009, "")) || !refused && !strings.Contains(payload, "alpha") {
+				t.Errorf("%d empty %s: answered %#x %q, %v", empty, name, first, payload, err)
+			}
+		}
+	}
+}
+
 // deflated returns text as a message of permessage-deflate.
 func deflated(t *testing.T, text string) string {
 	t.Helper()
