@@ -74,8 +74,7 @@ func New() *Log {
 	}
 }
 
-// Add adds a failure of a key. Its time is now; its texts are shortened, and copied if they
-// are kept. params is not retained, and is kept only if the owner has asked for it.
+// Add adds a failure of a key. Its time is now; its texts are shortened and copied. params is not retained, and is kept only if the owner has asked for it.
 func (l *Log) Add(key account.KeyID, f Failure, params []byte) {
 	if l == nil {
 		return
@@ -206,12 +205,12 @@ func (l *Log) forgetParams(key account.KeyID) {
 	}
 }
 
-// shortened returns the beginning of a text with an ellipsis if it is too long. It does not
-// keep a longer text in memory.
+// shortened returns a copy of a text, of its beginning with an ellipsis if it is too long. It does
+// not keep a longer text in memory, of which this one may be a part.
 func shortened(text string, most int) string {
 	text = strings.ToValidUTF8(text, "�")
 	if len(text) <= most {
-		return text
+		return strings.Clone(text)
 	}
 	for most > 0 && !utf8.RuneStart(text[most]) {
 		most--

@@ -1,6 +1,8 @@
 package failures
 
 import (
+	"unsafe"
+
 	"fmt"
 	"strings"
 	"testing"
@@ -104,5 +106,19 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	if last := (account.KeyID{byte(1999 & 255), byte(1999 >> 8), 1}); len(l.Last(last)) == 0 {
 		t.Error("the key that failed last is forgotten")
+	}
+}
+
+// What is kept does not keep the head of the request in memory, of which an origin is a part.
+func TestTextsAreCopied(t *testing.T) {
+	l := New()
+	head := "Origin: https://app.example.org, and much more"
+	origin := head[len("Origin: "):len("Origin: https://app.example.org")]
+	l.Add(account.KeyID{1}, Failure{Message: origin, Origin: origin}, nil)
+	kept := l.Last(account.KeyID{1})[0]
+	for what, text := range map[string]string{"message": kept.Message, "origin": kept.Origin} {
+		if text != origin || unsafe.StringData(text) == unsafe.StringData(origin) {
+			t.Errorf("the %s %q is not copied", what, text)
+		}
 	}
 }
