@@ -2,11 +2,13 @@ package api_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"ashlar/evm/api"
 	"ashlar/evm/ingest"
+	"ashlar/feed"
 
 	"github.com/coder/websocket"
 )
@@ -53,5 +55,34 @@ func TestDroppedSubscribersAndFilters(t *testing.T) {
 	}
 	if answer := poll(filter); strings.Count(answer, block.Hash().Hex()) != 2 {
 		t.Errorf("a new filter gives %s", answer)
+	}
+}
+
+// The transactions that subscriptions to receipts name are in memory, so they are counted as the
+// addresses and topics of other subscriptions.
+func TestReceiptSubscriptionsAreBounded(t *testing.T) {
+	l := serveLive(t, ingest.DefaultDepths(), api.Config{Filters: feed.Limits{Bytes: 128 << 10}})
+	hashes := fmt.Sprintf(`"0x%064x"`, 0)
+	for i := 1; i < 200; i++ {
+		hashes += fmt.Sprintf(`,"0x%064x"`, i)
+	}
+	socket := l.dial(firstKey)
+	taken, refused := 0, 0
+	for range 20 {
+		socket.send(`{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["transactionReceipts",{"transactionHashes":[` + hashes + `]}]}`)
+		if answer := socket.receive(); strings.Contains(answer, `"result"`) {
+			taken++
+		} else if strings.Contains(answer, "too many subscriptions: expected fewer transactions in them, or try again later") {
+			refused++
+		} else {
+			t.Fatal(answer)
+		}
+	}
+	if taken == 0 || taken > 8 || taken+refused != 20 {
+		t.Errorf("%d subscriptions of 200 transactions are taken and %d refused, of which 64 KiB may be held", taken, refused)
+	}
+	socket.send(`{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["transactionReceipts"]}`)
+	if answer := socket.receive(); !strings.Contains(answer, `"result"`) {
+		t.Errorf("a subscription to all receipts: %s", answer)
 	}
 }

@@ -29,7 +29,7 @@ type logSubscribers struct {
 	byTopic   map[common.Hash]logSet
 	any       logSet
 	count     int
-	held      *limit.Ledger // memory of all, including joiners, by caller
+	held      *limit.Ledger // memory of all, including joiners and filters of receipts, by caller
 }
 
 type logSubscriber struct {

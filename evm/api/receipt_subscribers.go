@@ -23,6 +23,20 @@ var receiptFilterSchema = schema.Object(nil, schema.Members{"transactionHashes":
 // receiptFilter has the transactions whose receipts a subscriber wants; empty: all.
 type receiptFilter map[common.Hash]struct{}
 
+// receiptHashBytes is the memory of a transaction in a filter, as measured.
+const receiptHashBytes = 80
+
+// receiptFilterBytes is the memory of a filter without its transactions.
+const receiptFilterBytes = 320
+
+// bytes returns the memory of a filter.
+func (f receiptFilter) bytes() int {
+	if len(f) == 0 {
+		return 0
+	}
+	return receiptFilterBytes + receiptHashBytes*len(f)
+}
+
 // parseReceiptFilter decodes the options of a subscription to receipts.
 func parseReceiptFilter(raw []byte) (receiptFilter, error) {
 	var hashes []common.Hash
@@ -56,6 +70,10 @@ func (p *publisher) subscribeReceipts(ctx context.Context, params []byte) (id st
 	if args.Err != nil {
 		return "", args.Err
 	}
+	caller, bytes := jsonrpc.CallerFrom(ctx), filter.bytes()
+	if bytes > 0 && !p.logs.held.Take(caller, bytes) {
+		return "", &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many subscriptions: expected fewer transactions in them, or try again later"}
+	}
 	j := new(joiner)
 	join := func(s *feed.Subscriber) {
 		j.join = func() { p.receipts[s] = filter }
@@ -64,8 +82,12 @@ func (p *publisher) subscribeReceipts(ctx context.Context, params []byte) (id st
 	leave := func(s *feed.Subscriber) {
 		p.cancelJoin(j)
 		delete(p.receipts, s)
+		p.logs.held.Give(caller, bytes)
 	}
-	return p.subscribe(ctx, join, leave)
+	if id, err = p.subscribe(ctx, join, leave); err != nil {
+		p.logs.held.Give(caller, bytes)
+	}
+	return id, err
 }
 
 // publishReceipts publishes the receipts of an added block. Each is encoded once. mu is
