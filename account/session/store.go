@@ -28,7 +28,8 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// sessions holds every revision of every session; the greatest is current.
+// sessions holds the revisions of every session; the greatest is current. A revision removes the
+// one before, because a client decides how often its session changes.
 //
 // partition  SHA-256 of the session's token
 // sort       revision; the constant ended for a session that has ended
@@ -117,7 +118,7 @@ func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expire
 		if newest.state == stateEnded || newest.covers(&next) {
 			return nil
 		}
-		next.number = newest.number + 1
+		next.number, next.replaces = newest.number+1, newest.written()
 	}
 	return s.put(ctx, p, &next)
 }
@@ -132,7 +133,7 @@ func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	if err != nil || newest == nil || newest.state == stateEnded {
 		return err
 	}
-	return s.put(ctx, p, &revision{state: stateEnded, expires: newest.expires, number: ended})
+	return s.put(ctx, p, &revision{state: stateEnded, expires: newest.expires, number: ended, replaces: newest.written()})
 }
 
 // Run deletes expired sessions periodically until ctx is done.
@@ -299,6 +300,18 @@ type revision struct {
 	expires time.Time
 	data    []byte
 	number  uint64
+	// replaces is the number of the newest stored revision before, which this one removes; nil:
+	// there is none.
+	replaces *uint64
+	held     bool // in memory; not stored
+}
+
+// written returns the number of the newest stored revision when r is the newest one; nil: none is.
+func (r *revision) written() *uint64 {
+	if r.held {
+		return r.replaces
+	}
+	return &r.number
 }
 
 func (r *revision) over(now time.Time) bool {
@@ -351,7 +364,9 @@ func (s *Store) put(ctx context.Context, p []byte, r *revision) error {
 	if _, ok := s.held[hash(p)]; !ok && len(s.held) >= maxHeld && r.state == stateOpen {
 		return err
 	}
-	s.held[hash(p)] = *r
+	kept := *r
+	kept.held = true
+	s.held[hash(p)] = kept
 	return nil
 }
 
@@ -360,6 +375,9 @@ func (s *Store) writeRow(ctx context.Context, p []byte, r *revision) error {
 	value := binary.BigEndian.AppendUint64([]byte{r.state}, uint64(r.expires.Unix()))
 	b := s.store.NewBatch()
 	b.Put(sessions, p, r.number, append(value, r.data...))
+	if r.replaces != nil {
+		b.Delete(sessions, p, *r.replaces)
+	}
 	err := s.store.Write(ctx, b)
 	if err == nil && r.state == stateEnded {
 		err = s.store.Sync(ctx)

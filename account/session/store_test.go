@@ -111,11 +111,39 @@ func TestProlongingIsStoredRarely(t *testing.T) {
 		f.commit("a", "data", time.Hour)
 		f.now = f.now.Add(time.Second)
 	}
-	if n := f.rows(); n != 2 {
-		t.Errorf("%d rows, expected 2", n)
+	if _, number, err := f.kv.Newest(t.Context(), sessions, partition("a"), ended, nil); err != nil || number != 1 {
+		t.Errorf("revision %d, %v, expected 1", number, err)
 	}
 	f.commit("a", "data", time.Minute) // shortened
 	f.now = f.now.Add(time.Minute)
+	f.holds("a", "")
+}
+
+// A session that changes again and again takes the space of one, also while the store refuses writes
+// at times: a client decides how often it changes.
+func TestChangesTakeNoSpace(t *testing.T) {
+	f := newFixture(t)
+	refuses := &refusing{Store: f.kv}
+	f.store = refuses
+	for i := range 100 {
+		refuses.full = i%10 > 6
+		f.commit("a", fmt.Sprint("data ", i), time.Hour)
+		if i%25 == 0 {
+			f.save(t.Context())
+		}
+	}
+	refuses.full = false
+	f.save(t.Context())
+	if n := f.rows(); n != 1 {
+		t.Errorf("%d rows after 100 changes, expected 1", n)
+	}
+	f.holds("a", "data 99")
+	if err := f.Delete("a"); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.rows(); n != 1 {
+		t.Errorf("%d rows after the end, expected 1", n)
+	}
 	f.holds("a", "")
 }
 
