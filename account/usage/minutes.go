@@ -121,8 +121,8 @@ func (m *minutes) forget(key account.KeyID) {
 	}
 }
 
-// readMinutes adds the counts of minutes.
-func (u *Usage) readMinutes(q *Query, add func(start int64, key account.KeyID, s series, n Counts)) error {
+// readMinutes adds the counts of minutes of wanted keys.
+func (u *Usage) readMinutes(q *Query, wanted func(account.KeyID) bool, add func(start int64, key account.KeyID, s series, n Counts)) error {
 	type stored struct {
 		at  minute
 		id  account.KeyID
@@ -131,7 +131,7 @@ func (u *Usage) readMinutes(q *Query, add func(start int64, key account.KeyID, s
 	var rows []stored
 	from, to := minuteOf(q.From), minuteOf(q.To.Add(time.Minute-1))
 	has := func(at minute, id account.KeyID) bool {
-		return at >= from && at < to && (q.All || slices.Contains(q.Keys, id))
+		return at >= from && at < to && wanted(id)
 	}
 	u.mu.Lock()
 	u.minutes.turn(minuteOf(u.config.Now()))

@@ -83,6 +83,14 @@ func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 		return nil, nil
 	}
 	u.collectNow()
+	wanted := func(account.KeyID) bool { return true }
+	if !q.All {
+		set := make(map[account.KeyID]struct{}, len(keys)) // every key that was used is looked up in it
+		for _, key := range keys {
+			set[key] = struct{}{}
+		}
+		wanted = func(key account.KeyID) bool { _, ok := set[key]; return ok }
+	}
 	sums := make(map[place]*Counts)
 	addAt := func(start int64, key account.KeyID, s series, n Counts) {
 		p := q.at(start, key, s)
@@ -92,7 +100,7 @@ func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 		sums[p].Add(n)
 	}
 	if q.By&ByMinute != 0 {
-		if err := u.readMinutes(&q, addAt); err != nil {
+		if err := u.readMinutes(&q, wanted, addAt); err != nil {
 			return nil, err
 		}
 		return lines(&q, sums), nil
@@ -100,7 +108,7 @@ func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 	add := func(h hour, key account.KeyID, s series, n Counts) { addAt(int64(h)*3600, key, s, n) }
 	// Hours may be summed while Read runs. Counts that are in memory now are taken from
 	// there, and the rows in which they are stored later are skipped.
-	seen := u.remembered(q.All, keys, from, to, add)
+	seen := u.remembered(q.All, wanted, from, to, add)
 	for _, key := range keys {
 		if key == (account.KeyID{}) && !q.All {
 			continue // the zero ID is not a key
@@ -133,7 +141,7 @@ func (m *moment) has(sort uint64) bool {
 }
 
 // remembered adds the counts in memory, and returns a snapshot to skip them in the store.
-func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add func(hour, account.KeyID, series, Counts)) *moment {
+func (u *Usage) remembered(all bool, wanted func(account.KeyID) bool, from, to hour, add func(hour, account.KeyID, series, Counts)) *moment {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.flushed = max(u.flushed, u.milliseconds())
@@ -143,10 +151,11 @@ func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add fu
 			return
 		}
 		for id, c := range counted {
+			if !wanted(id) {
+				continue
+			}
 			if all {
 				id = account.KeyID{}
-			} else if !slices.Contains(keys, id) {
-				continue
 			}
 			for s, n := range c {
 				add(h, id, s, n)
