@@ -11,11 +11,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -47,8 +48,8 @@ type Provider struct {
 	config Config
 	client *http.Client
 
-	mu    sync.Mutex // guards found
-	found *oidc.Provider
+	asking singleflight.Group // the question for found: all who wait for it get the one answer
+	found  atomic.Pointer[oidc.Provider]
 }
 
 // New returns a provider. It sends no request.
@@ -76,18 +77,26 @@ func (bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // discovered returns the provider's endpoints and keys.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.found != nil {
-		return p.found, nil
+	if found := p.found.Load(); found != nil {
+		return found, nil
 	}
-	// The context is kept, to read the provider's keys later: it must not end with the request.
-	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.config.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrProvider, p.config.Issuer, err)
+	answer := p.asking.DoChan("", func() (any, error) {
+		// The context is kept, to read the provider's keys later: it must not end with the request.
+		found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.config.Issuer)
+		if err == nil {
+			p.found.Store(found)
+		}
+		return found, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case a := <-answer:
+		if a.Err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrProvider, p.config.Issuer, a.Err)
+		}
+		return a.Val.(*oidc.Provider), nil
 	}
-	p.found = found
-	return found, nil
 }
 
 // Attempt is a sign-in that has begun. Its members are secrets: keep it where clients cannot

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,49 @@ func TestAnswersAreRefused(t *testing.T) {
 	} {
 		if _, err := p.Finish(t.Context(), c.attempt, c.answer); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, expected %v", name, err, c.want)
+		}
+	}
+}
+
+// While the provider does not answer, nobody waits for it after the browser has gone, and all others
+// get the answer together.
+func TestWaitingForTheProvider(t *testing.T) {
+	asked, hangs := make(chan struct{}, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-hangs
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer server.Close()
+	p := New(Config{Issuer: server.URL, Client: "c", Secret: "s"})
+	begin := func(ctx context.Context) <-chan error {
+		answer := make(chan error, 1)
+		go func() {
+			_, _, err := p.Begin(ctx, "http://here.test/back")
+			answer <- err
+		}()
+		return answer
+	}
+	first := begin(t.Context())
+	<-asked
+	ctx, leave := context.WithCancel(t.Context())
+	gone, staying := begin(ctx), begin(t.Context())
+	leave()
+	select {
+	case err := <-gone:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the user who has gone: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("a user who has gone waits for the provider")
+	}
+	close(hangs)
+	for _, answer := range []<-chan error{first, staying} {
+		if err := <-answer; !errors.Is(err, ErrProvider) {
+			t.Errorf("%v, expected %v", err, ErrProvider)
 		}
 	}
 }
