@@ -137,7 +137,16 @@ type Identity struct {
 // claims are the members of ID tokens and user information that are used.
 type claims struct {
 	Email    string `json:"email"`
-	Verified bool   `json:"email_verified"`
+	Verified flag   `json:"email_verified"`
+}
+
+// flag is a boolean that some providers write as a string. Anything but true is false.
+type flag bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *flag) UnmarshalJSON(raw []byte) error {
+	*f = string(raw) == "true" || string(raw) == `"true"`
+	return nil
 }
 
 // Finish finishes a sign-in with the query with which the provider sent the user back.
@@ -187,7 +196,7 @@ func (p *Provider) identity(ctx context.Context, found *oidc.Provider, tokens *o
 		if info.Subject != token.Subject {
 			return Identity{}, fmt.Errorf("%w: the user information is of another user", ErrProvider)
 		}
-		c = claims{info.Email, info.EmailVerified}
+		c = claims{info.Email, flag(info.EmailVerified)}
 	}
-	return Identity{token.Issuer, token.Subject, c.Email, c.Verified}, nil
+	return Identity{token.Issuer, token.Subject, c.Email, bool(c.Verified)}, nil
 }

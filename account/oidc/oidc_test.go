@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,20 @@ func TestWaitingForTheProvider(t *testing.T) {
 	for _, answer := range []<-chan error{first, staying} {
 		if err := <-answer; !errors.Is(err, ErrProvider) {
 			t.Errorf("%v, expected %v", err, ErrProvider)
+		}
+	}
+}
+
+// An address counts as verified only if the provider says so, as a boolean or, like some providers, as a
+// string.
+func TestVerifiedAddress(t *testing.T) {
+	for text, want := range map[string]flag{
+		`{}`: false, `{"email_verified":true}`: true, `{"email_verified":"true"}`: true, `{"email_verified":false}`: false,
+		`{"email_verified":"false"}`: false, `{"email_verified":null}`: false, `{"email_verified":1}`: false, `{"email_verified":"yes"}`: false,
+	} {
+		var c claims
+		if err := json.Unmarshal([]byte(text), &c); err != nil || c.Verified != want {
+			t.Errorf("%s: %t, %v, expected %t", text, c.Verified, err, want)
 		}
 	}
 }
