@@ -78,6 +78,31 @@ func (p *processes) readAll() uint64 {
 	return p.read(u)
 }
 
+// A process knows when keys were last used at others, also if it has looked before.
+func TestLastUsedAtOthers(t *testing.T) {
+	p := newProcesses(t)
+	here, there := p.start(1), p.start(2)
+	last := func(want time.Time) {
+		t.Helper()
+		if got, err := here.LastUsed(t.Context(), a); err != nil || !got.Equal(want) {
+			t.Errorf("at %v: %v, %v, expected %v", p.now, got, err, want)
+		}
+	}
+	last(time.Time{})
+	for range 3 {
+		used := p.now
+		p.count(there)
+		p.now = p.now.Add(time.Hour)
+		if err := there.Flush(t.Context()); err != nil { // sums the hour
+			t.Fatal(err)
+		}
+		last(used)
+	}
+	used := p.now
+	p.count(here)
+	last(used)
+}
+
 // TestAbandoned has a process vanish. Another one sums what it has flushed, when its time is
 // over, and nothing is counted twice if it comes back.
 func TestAbandoned(t *testing.T) {

@@ -55,6 +55,7 @@ func (u *Usage) forgetCounts(keys []account.KeyID) {
 	for _, key := range keys {
 		moveToForgotten(u.pending, key)
 		delete(u.last, key)
+		delete(u.looked, key)
 		for _, o := range u.open {
 			moveToForgotten(o.keys, key)
 			if at, ok := o.last[key]; ok {

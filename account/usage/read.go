@@ -229,13 +229,17 @@ func (u *Usage) Today(ctx context.Context, key account.KeyID) (uint64, error) {
 	return sum[0].Credits, nil
 }
 
-// LastUsed returns when a key was last used, to within some seconds. It is zero if the key
-// was not used within the retention time.
+// lookAgain is how long LastUsed relies on what it has found in the store.
+const lookAgain = time.Minute
+
+// LastUsed returns when a key was last used, to within some seconds; what other processes have
+// counted is known once it is summed. It is zero if the key was not used within the retention time.
 func (u *Usage) LastUsed(ctx context.Context, key account.KeyID) (time.Time, error) {
+	now := u.config.Now()
 	u.mu.RLock()
-	known, ok := u.last[key]
+	known, looked := u.last[key], u.looked[key]
 	u.mu.RUnlock()
-	if ok {
+	if since := now.Sub(looked); 0 <= since && since < lookAgain || hourOf(known) == hourOf(now) {
 		return known, nil
 	}
 	var found time.Time
@@ -258,6 +262,9 @@ func (u *Usage) LastUsed(ctx context.Context, key account.KeyID) (time.Time, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.last[key] = later(u.last[key], found)
-	return u.last[key], nil
+	u.looked[key], found = now, later(u.last[key], found)
+	if !found.IsZero() {
+		u.last[key] = found
+	}
+	return found, nil
 }

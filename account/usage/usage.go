@@ -59,13 +59,14 @@ type Usage struct {
 	meters   map[account.KeyID]*Meter // guarded by metering
 
 	flushing sync.Mutex              // held while the store is written
-	mu       sync.RWMutex            // guards the fields below; all but flushed, last and minutes are changed only while flushing is held as well
+	mu       sync.RWMutex            // guards the fields below; all but flushed, last, looked and minutes are changed only while flushing is held as well
 	pending  map[account.KeyID]calls // taken from the meters, not yet written
 	writing  *flush                  // a row that may have been written; nil: none
 	present  hour                    // to which new counts belong, see turn
 	flushed  uint64                  // Unix milliseconds of the last flush; unique per flush
 	open     map[hour]*openHour      // not yet summed
 	last     map[account.KeyID]time.Time
+	looked   map[account.KeyID]time.Time // when last was compared with the store
 	minutes  minutes
 	others   map[share]*openHour // not yet summed by other processes, if Config.All is set
 }
@@ -82,7 +83,7 @@ func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 	u := &Usage{
 		store: store, config: config, byName: make(map[series]Series), meters: make(map[account.KeyID]*Meter),
 		pending: make(map[account.KeyID]calls), present: hourOf(config.Now()),
-		open: make(map[hour]*openHour), last: make(map[account.KeyID]time.Time), minutes: newMinutes(),
+		open: make(map[hour]*openHour), last: make(map[account.KeyID]time.Time), looked: make(map[account.KeyID]time.Time), minutes: newMinutes(),
 		others: make(map[share]*openHour),
 	}
 	var recent []flushed
