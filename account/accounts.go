@@ -84,6 +84,7 @@ type Accounts struct {
 	byCode    *limit.Table[ID] // codes of second factors
 	byCreator *limit.Table[ID] // new teams
 	lettersBy *limit.Table[guesser]
+	lettersOf *limit.Addresses
 	lettersTo *limit.Table[string]
 	mailer    Mailer // nil: addresses are not verified
 	first     first
@@ -136,6 +137,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		byCode:    limit.NewTable[ID](limit.Rate{PerSecond: codesPerSecond, Burst: codesBurst}, maxCounted),
 		byCreator: limit.NewTable[ID](newTeams(config), maxCounted),
 		lettersBy: limit.NewTable[guesser](limit.Rate{PerSecond: lettersPerSecond, Burst: lettersOfOne}, maxCounted),
+		lettersOf: limit.NewAddresses(limit.Rate{PerSecond: lettersPerClient, Burst: lettersOfClient}, maxCounted),
 		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
 		mailer:    config.Mailer,
 		people:    make(map[ID]*holder), emails: make(map[string]*holder), identities: make(map[identityRecord]*holder), mailTokens: make(map[hash]mailTokenRecord),

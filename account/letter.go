@@ -39,11 +39,14 @@ type Mailer interface {
 func (a *Accounts) Mails() bool { return a.mailer != nil }
 
 // Rate limits for letters. They count each client address with the address that it wrote to,
-// so that a stranger cannot use up the letters of a user, and each address that is written
-// to.
+// so that a stranger cannot use up the letters of a user, each client address, so that one
+// client cannot use up maxMailTokens or send many strangers a letter, and each address that
+// is written to.
 const (
 	lettersPerSecond  = 1.0 / 600
 	lettersOfOne      = 3
+	lettersPerClient  = 1.0 / 60
+	lettersOfClient   = 100
 	lettersPerEmail   = 1.0 / 300
 	lettersOfAllBurst = 10
 )

@@ -128,6 +128,9 @@ func (a *Accounts) countLetter(by guesser) error {
 	if err := spend(a.lettersBy, now, by, "e-mails"); err != nil {
 		return err
 	}
+	if err := spend(a.lettersOf, now, by.network, "e-mails"); err != nil {
+		return err
+	}
 	return spend(a.lettersTo, now, by.email, "e-mails")
 }
 

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -84,6 +85,28 @@ func TestRegistrationByLetter(t *testing.T) {
 	f.reopen()
 	if a, err := f.accounts.Find(somebody); err != nil || a.Verified.IsZero() {
 		t.Errorf("opened again: %+v, %v", a, err)
+	}
+}
+
+// One client cannot use up the letters of all others, however many addresses it writes to.
+func TestLettersOfOneClient(t *testing.T) {
+	f, sent := newMailFixture(t, RegistrationOpen)
+	letters := 0
+	for i := range 12 * 60 * 60 / 2 { // as fast as attempts are allowed, for half a day
+		if err := f.ask(fmt.Sprintf("a%d@example.org", i), "", 1); err == nil {
+			letters++
+		}
+		f.pass(2 * time.Second)
+	}
+	if most := lettersOfClient + 12*60; letters > most || letters < most-1 {
+		t.Errorf("one client got %d letters in half a day, expected %d", letters, most)
+	}
+	if err := f.ask(somebody, "", 2); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+	*sent = (*sent)[len(*sent)-1:]
+	if l := sent.next(t); l.To != somebody || l.Token == "" {
+		t.Errorf("the letter of the other client is %+v", l)
 	}
 }
 
