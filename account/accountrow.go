@@ -158,6 +158,7 @@ func (a *Accounts) readPeople(ctx context.Context) error {
 	deletedFirst := func(a, b string) int {
 		return cmp.Or(cmp.Compare(rows[b].number/lastRevision, rows[a].number/lastRevision), cmp.Compare(a, b))
 	}
+	a.releaseEmails(rows)
 	for _, partition := range slices.SortedFunc(maps.Keys(rows), deletedFirst) {
 		id, row := ID([]byte(partition)), rows[partition]
 		a.apply(id, row)
@@ -166,6 +167,27 @@ func (a *Accounts) readPeople(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// releaseEmails forgets the e-mail addresses that accounts have changed, before any row is applied:
+// another account may have such an address now, whose row may come first.
+func (a *Accounts) releaseEmails(rows map[string]row) {
+	for partition, row := range rows {
+		id := ID([]byte(partition))
+		h := a.known(id)
+		if h == nil || h.load().number >= row.number {
+			continue
+		}
+		before := h.load().Email
+		if p, err := decodeAccount(id, row.number, row.value); err != nil || p.Email == before {
+			continue
+		}
+		a.mu.Lock()
+		if a.emails[before] == h {
+			delete(a.emails, before)
+		}
+		a.mu.Unlock()
+	}
 }
 
 // apply makes a row the current revision of its account, unless memory has a newer one.

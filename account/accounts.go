@@ -175,7 +175,7 @@ func (a *Accounts) keep(p *person) {
 	if before == nil {
 		before = new(person)
 	}
-	if before.Email != p.Email {
+	if before.Email != p.Email && a.emails[before.Email] == h { // else another account has it now
 		delete(a.emails, before.Email)
 	}
 	if before.identity != nil {

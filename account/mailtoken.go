@@ -274,7 +274,13 @@ func (a *Accounts) ConfirmChange(ctx context.Context, token string, by netip.Add
 	if err != nil {
 		return Account{}, err
 	}
+	if err := a.learn(ctx); err != nil {
+		return Account{}, err
+	}
 	changed, err := a.changed(ctx, owner.ID.String(), "change the e-mail address of", onceDurable, func(p *person) error {
+		if err := a.catchUpIfShared(ctx); err != nil {
+			return err
+		}
 		if _, _, err := a.Changing(token); err != nil || a.withEmail(email) != nil {
 			return ErrNoLetter // used concurrently, or the address has an account now
 		}

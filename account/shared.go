@@ -119,6 +119,22 @@ func (a *Accounts) catchUpTo(ctx context.Context, changes []byte) error {
 	return nil
 }
 
+// learn reads what other processes of a shared store have changed, before a change that depends on
+// more than the account that it changes. The change calls catchUpIfShared, which then reads little.
+func (a *Accounts) learn(ctx context.Context) error {
+	a.write.Lock()
+	defer a.write.Unlock()
+	return a.catchUpIfShared(ctx)
+}
+
+// catchUpIfShared is catchUp, if other processes use the store. The write lock is held.
+func (a *Accounts) catchUpIfShared(ctx context.Context) error {
+	if !a.rows.shared {
+		return nil
+	}
+	return a.catchUp(ctx)
+}
+
 // lockToCreate takes the write lock to create an account. No other process of a shared store
 // creates one meanwhile, and what they have created is known, so that neither an e-mail address
 // nor an invitation is used twice.

@@ -3,7 +3,9 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -202,6 +204,127 @@ func TestChangesOfTwoProcesses(t *testing.T) {
 	p, err := here.latest(t.Context(), onceDurable, a.ID.String())
 	if err != nil || p.epoch != 2*each {
 		t.Errorf("%d changes are left, %v, want %d", p.epoch, err, 2*each)
+	}
+}
+
+// An account has the address that another one had before. Another process that learns of both changes at
+// once disables neither.
+func TestAddressOfAnotherBefore(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	sent := new(outbox)
+	config := Config{Shared: true, Mailer: sent}
+	here := openAccounts(t, store, config)
+	if _, err := OpenKeyring(t.Context(), here); err != nil { // which deleting an account needs
+		t.Fatal(err)
+	}
+	create := func(email string) Account {
+		t.Helper()
+		token, a, err := here.Create(t.Context(), NewAccount{Email: email})
+		if err == nil {
+			_, _, err = here.SetPassword(t.Context(), token, secret, netip.Addr{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for i := range 8 { // the order of the accounts is random
+		first := create(somebody)
+		there := openAccounts(t, store, config)
+		if err := here.RequestChange(t.Context(), first.ID, secret, fmt.Sprintf("%d@example.org", i), where(i)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := here.ConfirmChange(t.Context(), sent.next(t).Token, where(i)); err != nil {
+			t.Fatal(err)
+		}
+		sent.next(t) // which notifies the old address
+		second := create(somebody)
+		refresh(t, there)
+		if a, err := there.Find(somebody); err != nil || a.ID != second.ID || !a.Enabled() {
+			t.Errorf("the account with the address is %+v, %v", a, err)
+		}
+		if bad := there.Unreadable(); len(bad) > 0 {
+			t.Errorf("disabled: %q", bad)
+		}
+		if _, err := here.Delete(t.Context(), second.ID.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An account cannot get an address that another process has just given to a new account.
+func TestChangeOfAddressAtTwoProcesses(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	sent := new(outbox)
+	config := Config{Shared: true, Mailer: sent}
+	here := openAccounts(t, store, config)
+	token, a, err := here.Create(t.Context(), NewAccount{Email: somebody})
+	if err == nil {
+		_, _, err = here.SetPassword(t.Context(), token, secret, netip.Addr{})
+	}
+	if err == nil {
+		err = here.RequestChange(t.Context(), a.ID, secret, "new@example.org", where(1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	letter := sent.next(t)
+	there := openAccounts(t, store, config)
+	if _, _, err := there.Create(t.Context(), NewAccount{Email: "new@example.org"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.ConfirmChange(t.Context(), letter.Token, where(1)); !errors.Is(err, ErrNoLetter) {
+		t.Errorf("the address of a new account at another process: %v", err)
+	}
+	if bad := openAccounts(t, store, config).Unreadable(); len(bad) > 0 {
+		t.Errorf("disabled: %q", bad)
+	}
+}
+
+// An invitation to a team admits one member, also if two use it at two processes.
+func TestJoinAtTwoProcesses(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	config := Config{Shared: true, Registration: RegistrationInvited, Teams: DefaultTeams}
+	here := openAccounts(t, store, config)
+	var people []ID
+	for _, email := range []string{"owner@example.org", "first@example.org", "second@example.org"} {
+		_, a, err := here.Create(t.Context(), NewAccount{Email: email})
+		if err != nil {
+			t.Fatal(err)
+		}
+		people = append(people, a.ID)
+	}
+	team, err := here.CreateTeam(t.Context(), "stone", people[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	invite := func() string {
+		t.Helper()
+		token, _, err := here.Invite(t.Context(), NewInvitation{Team: team.ID, TeamRole: TeamMember})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	joined, registered := invite(), invite()
+	there := openAccounts(t, store, config)
+	if _, err := there.Join(t.Context(), joined, people[1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.RenameTeam(t.Context(), team.ID, "granite"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.Join(t.Context(), joined, people[2]); !errors.Is(err, ErrNoInvitation) {
+		t.Errorf("an invitation that was used at another process: %v", err)
+	}
+	if _, _, err := there.Register(t.Context(), Registrant{Email: somebody, Password: secret, Invitation: registered, Address: where(1)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.Join(t.Context(), registered, people[2]); !errors.Is(err, ErrNoInvitation) {
+		t.Errorf("an invitation with which another process has created an account: %v", err)
+	}
+	if members, err := here.Members(t.Context(), team.ID); err != nil || len(members) != 3 {
+		t.Errorf("%d members, %v, expected 3", len(members), err)
 	}
 }
 

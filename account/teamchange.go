@@ -158,11 +158,17 @@ func (a *Accounts) Join(ctx context.Context, token string, member ID) (Account, 
 }
 
 func (a *Accounts) joinWith(ctx context.Context, h hash, member ID) (Account, error) {
+	if err := a.learn(ctx); err != nil {
+		return Account{}, err
+	}
 	i, err := a.joinable(h, member)
 	if err != nil {
 		return Account{}, err
 	}
 	return a.changeTeam(ctx, i.Team, fmt.Sprintf("join as %s, with invitation %s,", i.TeamRole, i.ID), onceDurable, func(t *teamRecord) error {
+		if err := a.catchUpIfShared(ctx); err != nil {
+			return err
+		}
 		if _, err := a.joinable(h, member); err != nil {
 			return err // used concurrently
 		}
