@@ -86,13 +86,14 @@ func (a *Accounts) arrived(ctx context.Context, who oidc.Identity, policy Provid
 	return p, nil
 }
 
-// linkByEmail links an account to an identity whose verified address it has.
+// linkByEmail links an account to an identity whose verified address it has. A link to another issuer,
+// which is not the provider any more, is replaced.
 func (a *Accounts) linkByEmail(ctx context.Context, id ID, identity identityRecord, email string) (*person, error) {
 	return a.change(ctx, id.String(), "connect a provider to", onceDurable, func(p *person) error {
 		switch {
 		case !p.Enabled():
 			return ErrDisabled
-		case p.Email != email || p.identity != nil || p.Verified.IsZero() && p.password != "":
+		case p.Email != email || p.identity != nil && p.identity.Issuer == identity.Issuer || p.Verified.IsZero() && p.password != "":
 			return ErrNotLinked
 		}
 		p.setIdentity(&identity)

@@ -71,6 +71,28 @@ func TestArrive(t *testing.T) {
 	}
 }
 
+// When the service has another provider, or its provider another URL, users keep their accounts: the first
+// sign-in finds them by the verified address again.
+func TestAnotherIssuer(t *testing.T) {
+	f := newFixture(t, Config{})
+	before, err := f.arrive(at("1", somebody), Provided{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := at("7", somebody)
+	moved.Issuer = "https://id.example.org/moved"
+	if a, err := f.arrive(moved, Provided{}); err != nil || a.ID != before.ID || a.Provider != moved.Issuer {
+		t.Errorf("%+v, %v, expected account %s", a, err, before.ID)
+	}
+	moved.Subject = "8"
+	if _, err := f.arrive(moved, Provided{}); !errors.Is(err, ErrNotLinked) {
+		t.Errorf("another user of the new issuer: %v", err)
+	}
+	if _, err := f.arrive(at("1", "elsewhere@example.org"), Provided{}); !errors.Is(err, ErrNotProvided) {
+		t.Errorf("the old issuer: %v", err)
+	}
+}
+
 // A signed-in user connects a provider, which then leads to the account, and disconnects it with
 // the password. A provider does not replace the second factor.
 func TestLink(t *testing.T) {

@@ -175,6 +175,25 @@ func TestProviderAnswers(t *testing.T) {
 	b.get("/signin/provider/back?code=x&state="+u.Query().Get("state")).says(t, 502, "does not answer as expected")
 }
 
+// An account that is connected to an earlier provider is not said to be connected to the present one.
+func TestEarlierProvider(t *testing.T) {
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {
+		c.Provider = oidc.New(oidc.Config{Issuer: "http://127.0.0.1:1", Client: "ashlar", Secret: "x", Name: "Example"})
+	})
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	connected := func(issuer string) page {
+		t.Helper()
+		if _, err := s.accounts.Link(t.Context(), a.ID, oidc.Identity{Issuer: issuer, Subject: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		return b.get("/account")
+	}
+	if p := connected("http://127.0.0.1:2"); strings.Contains(p.body, "You can sign in with Example") || !strings.Contains(p.body, "Connect it") {
+		t.Errorf("connected to an earlier provider: %s", p.text())
+	}
+	connected("http://127.0.0.1:1").says(t, 200, "You can sign in with Example", "Disconnect it")
+}
+
 // While the provider does not answer, the server starts and passwords work.
 func TestProviderIsDown(t *testing.T) {
 	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {

@@ -41,7 +41,8 @@ func Pages() []site.Page {
 type accountPage struct {
 	Form     *site.Form
 	Email    *site.Form // to change the address; no fields where addresses are not verified
-	Provider *site.Form // to disconnect the provider
+	Provider *site.Form // to connect or disconnect the provider
+	Linked   bool       // the account is connected to the provider that the service has now
 	Role     string
 	Began    time.Time // when the session began
 	Keys     string    // how many there are, and may be
@@ -81,6 +82,7 @@ func showAccount(v *site.Visit, forms accountForms) error {
 		return err
 	}
 	p := accountPage{Form: forms.password, Email: forms.email, Provider: forms.provider, Role: roleName(v.Who.Role), Began: v.Began(), Costs: site.CostRange(networks)}
+	p.Linked = v.Config.Provider != nil && v.Who.Provider == v.Config.Provider.Issuer()
 	p.Keys = fmt.Sprintf("%d of at most %d", keys.Usable(own, time.Now()), v.Config.Accounts.MaxKeys(v.Who))
 	if p.Allowance, err = keys.TogetherAllowance(v, spent); err != nil {
 		return err
