@@ -1,12 +1,14 @@
 package dashboard
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"ashlar/account"
 	"ashlar/account/usage"
+	"ashlar/dashboard/site"
 )
 
 // The overview, the keys and the account show the limit that applies, who set it, its use and
@@ -59,5 +61,37 @@ func TestOneCredit(t *testing.T) {
 		"/people":                      {boss, "1 credit a second, 1 credit a day, 1 key<"},
 	} {
 		c.by.get(path).says(t, 200, c.want)
+	}
+}
+
+// Limits are read of keys that can be used only, because each that is asked for is counted from then on.
+func TestLimitsOfEndedKeys(t *testing.T) {
+	var asked []account.KeyID
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {
+		allowed := c.Allowance
+		c.Allowance = func(k *account.Key) account.Allowance {
+			asked = append(asked, k.ID)
+			return allowed(k)
+		}
+	})
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
+	own := s.keys.Of(a.ID)
+	var ended account.KeyID
+	for _, name := range []string{"live", "ended"} {
+		issued, err := own.Create(t.Context(), account.NewKey{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = issued.Key.ID
+	}
+	if _, err := own.Revoke(t.Context(), ended.String()); err != nil {
+		t.Fatal(err)
+	}
+	b.get("/keys").says(t, 200, "live", "1 expired or revoked", ended.String())
+	operator.get("/people/"+a.ID.String()).says(t, 200, "live", ended.String(), `<td data-label="Credits">–</td>`)
+	b.get("/").says(t, 200)
+	if len(asked) == 0 || slices.Contains(asked, ended) {
+		t.Errorf("the limits of %v were read", asked)
 	}
 }

@@ -54,7 +54,7 @@ func showLive(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	l, err := readLive(v, usage.Query{Keys: keys.IDs(v.Account.ID, own)})
+	l, err := readLive(v, usage.Query{Keys: keys.IDs(v.Account.ID, own, time.Now())})
 	if err != nil {
 		return err
 	}

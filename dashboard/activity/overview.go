@@ -49,8 +49,7 @@ func Overview(v *site.Visit) error {
 	now := time.Now()
 	p := overviewPage{Keys: keys.Usable(own, now), Costs: site.CostRange(networks), Resets: keys.UntilMidnight(now), Span: readSpan(v.R.URL.Query(), spanDay)}
 	p.Tabs = tabs(v, p.Span)
-	ids := keys.IDs(v.Account.ID, own)
-	if p.New, err = isNew(v, ids); err != nil {
+	if p.New, err = isNew(v, keys.IDs(v.Account.ID, own, time.Time{})); err != nil {
 		return err
 	}
 	if p.Limits, err = limitLines(v, own, now); err != nil {
@@ -60,11 +59,11 @@ func Overview(v *site.Visit) error {
 	if p.New {
 		return v.Show(200, "overview", "Overview", &p)
 	}
-	if p.Live, err = readLive(v, usage.Query{Keys: ids}); err != nil {
+	if p.Live, err = readLive(v, usage.Query{Keys: keys.IDs(v.Account.ID, own, now)}); err != nil {
 		return err
 	}
 	t := newTimeline(p.Span, now)
-	lines, err := v.Config.Usage.Read(v.R.Context(), usage.Query{Keys: ids, From: t.from, To: now, By: t.by | usage.ByKey | usage.ByNetwork})
+	lines, err := v.Config.Usage.Read(v.R.Context(), usage.Query{Keys: keys.IDs(v.Account.ID, own, t.from), From: t.from, To: now, By: t.by | usage.ByKey | usage.ByNetwork})
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func used(v *site.Visit) (*usedBy, error) {
 	for _, k := range own {
 		u.names[k.ID], u.keys[k.ID.String()] = keys.Name(&k), true
 	}
-	q := usage.Query{Keys: keys.IDs(v.Account.ID, own), From: u.time.from, To: now, By: u.by | usage.ByNetwork | usage.ByMethod | usage.ByKey}
+	q := usage.Query{Keys: keys.IDs(v.Account.ID, own, u.time.from), From: u.time.from, To: now, By: u.by | usage.ByNetwork | usage.ByMethod | usage.ByKey}
 	if u.all, err = v.Config.Usage.Read(v.R.Context(), q); err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func UntilMidnight(now time.Time) string {
 // account, whose ID stands for a key.
 func SpentToday(v *site.Visit, owner account.ID, keys []account.Key) (map[account.KeyID]uint64, error) {
 	now := time.Now()
-	lines, err := v.Config.Usage.Read(v.R.Context(), usage.Query{From: site.Day(now), To: now, By: usage.ByKey, Keys: IDs(owner, keys)})
+	lines, err := v.Config.Usage.Read(v.R.Context(), usage.Query{From: site.Day(now), To: now, By: usage.ByKey, Keys: IDs(owner, keys, site.Day(now))})
 	if err != nil {
 		return nil, err
 	}

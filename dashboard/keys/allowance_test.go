@@ -1,11 +1,28 @@
 package keys
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"ashlar/account"
 )
+
+// Usage is read of the keys that can have some: an account keeps every key that it ever had.
+func TestIDs(t *testing.T) {
+	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	before := noon.AddDate(0, 0, -3)
+	all := []account.Key{
+		{ID: account.KeyID{1}}, {ID: account.KeyID{2}, Revoked: noon.Add(-time.Hour)}, {ID: account.KeyID{3}, Revoked: before},
+		{ID: account.KeyID{4}, Expires: before}, {ID: account.KeyID{5}, Expires: noon.Add(time.Hour)}, {ID: account.KeyID{6}, Expires: noon, Revoked: before},
+	}
+	if got, want := IDs(account.ID{9}, all, noon), []account.KeyID{{9}, {1}, {2}, {5}}; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+	if got := IDs(account.ID{9}, all, time.Time{}); len(got) != 1+len(all) {
+		t.Errorf("since ever: %v", got)
+	}
+}
 
 func TestGauges(t *testing.T) {
 	noon := time.Date(2026, 5, 1, 12, 29, 30, 0, time.UTC)

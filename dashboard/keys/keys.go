@@ -28,10 +28,15 @@ func Pages() []site.Page {
 
 // keysPage is the data of the template keys.
 type keysPage struct {
-	Live, Ended []Line
-	Together    Allowance // of all keys
-	Costs       string
+	Live     []Line
+	Ended    []Line // the newest shownEnded
+	All      int    // number of keys that have ended
+	Together Allowance
+	Costs    string
 }
+
+// shownEnded is how many keys that have ended are listed. An account keeps every key that it ever had.
+const shownEnded = 500
 
 // Line is a key in a list.
 type Line struct {
@@ -65,7 +70,9 @@ func list(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	lines, err := Lines(v, keys, spent)
+	now := time.Now()
+	live, ended := Divide(keys, now)
+	lines, err := Lines(v, live, spent)
 	if err != nil {
 		return err
 	}
@@ -73,18 +80,27 @@ func list(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	p := keysPage{Costs: site.CostRange(networks)}
+	p := keysPage{Live: lines, All: len(keys) - len(live), Costs: site.CostRange(networks)}
 	if p.Together, err = TogetherAllowance(v, spent); err != nil {
 		return err
 	}
-	for _, line := range lines {
-		if line.Key.Ended(time.Now()) {
-			p.Ended = append(p.Ended, line)
-		} else {
-			p.Live = append(p.Live, line)
-		}
+	for _, k := range slices.Backward(ended) {
+		p.Ended = append(p.Ended, Line{Key: k, Name: Name(&k), State: state(&k, now)})
 	}
 	return v.Show(200, "keys", "Keys", p)
+}
+
+// Divide divides keys, oldest first, into those that can be used and the newest shownEnded of those that have
+// ended.
+func Divide(keys []account.Key, now time.Time) (live, ended []account.Key) {
+	for _, k := range keys {
+		if k.Ended(now) {
+			ended = append(ended, k)
+		} else {
+			live = append(live, k)
+		}
+	}
+	return live, ended[max(0, len(ended)-shownEnded):]
 }
 
 // Lines describes keys, newest first. spent is the credits spent today.
@@ -96,7 +112,7 @@ func Lines(v *site.Visit, keys []account.Key, spent map[account.KeyID]uint64) (a
 			return nil, err
 		}
 		line := Line{Key: k, Name: Name(&k), State: state(&k, now), Rules: rulesInWords(k.Rules), Used: used}
-		if k.Unreadable == "" {
+		if k.Unreadable == "" && !k.Ended(now) {
 			line.Allowance = NewAllowance(v.Config.Allowance(&k), spent[k.ID], now)
 		}
 		all = append(all, line)
@@ -127,12 +143,18 @@ func state(k *account.Key, now time.Time) string {
 	return ""
 }
 
-// IDs returns the IDs of keys, and that of the session of their owner, which stands for a
-// key.
-func IDs(owner account.ID, keys []account.Key) []account.KeyID {
+// IDs returns the IDs of those keys that can have usage since a time, and that of the session of their
+// owner, which stands for a key.
+func IDs(owner account.ID, keys []account.Key, since time.Time) []account.KeyID {
+	since = since.AddDate(0, 0, -1) // a process that was paused counts late
 	ids := []account.KeyID{account.KeyID(owner)}
 	for _, k := range keys {
-		ids = append(ids, k.ID)
+		if !endedBefore(k.Revoked, since) && !endedBefore(k.Expires, since) {
+			ids = append(ids, k.ID)
+		}
 	}
 	return ids
 }
+
+// endedBefore reports whether a key that ends at a time, zero if it does not, had ended before another.
+func endedBefore(end, at time.Time) bool { return !end.IsZero() && end.Before(at) }

@@ -74,7 +74,7 @@ func list(v *site.Visit) error {
 	now := time.Now()
 	for _, a := range accounts[max(0, p.From-1):p.To] {
 		line := personLine{Account: a, Kind: kindOf(&a), Limits: accountLimits(a.Limits), Keys: keys.Usable(byOwner[a.ID], now)}
-		lines, err := config.Usage.Read(v.R.Context(), usage.Query{Keys: keys.IDs(a.ID, byOwner[a.ID]), From: site.Day(now), To: now})
+		lines, err := config.Usage.Read(v.R.Context(), usage.Query{Keys: keys.IDs(a.ID, byOwner[a.ID], site.Day(now)), From: site.Day(now), To: now})
 		if err != nil {
 			return err
 		}

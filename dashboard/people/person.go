@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"strconv"
+	"time"
 
 	"ashlar/account"
 	"ashlar/dashboard/keys"
@@ -15,8 +16,9 @@ import (
 type personPage struct {
 	Person account.Account
 	Form   *site.Form
-	Keys   []keys.Line
-	Link   string // to set a password; empty if none was created
+	Keys   []keys.Line // those that have ended last
+	More   int         // number of keys that are not listed
+	Link   string      // to set a password; empty if none was created
 	// Members are those of a team, Teams the teams of a user.
 	Members []account.Member
 	Teams   []account.Membership
@@ -69,7 +71,9 @@ func showPerson(v *site.Visit, p personPage) error {
 	if err != nil {
 		return err
 	}
-	if p.Keys, err = keys.Lines(v, all, spent); err != nil {
+	live, ended := keys.Divide(all, time.Now())
+	p.More = len(all) - len(live) - len(ended)
+	if p.Keys, err = keys.Lines(v, append(ended, live...), spent); err != nil {
 		return err
 	}
 	if p.Person.IsTeam() && p.Person.Unreadable == "" {
