@@ -34,6 +34,14 @@ func TestUsage(t *testing.T) {
 	}
 	b.get("/usage?time=100000&method=nothing").says(t, 200, "No calls in the last 30 days.")
 
+	// What is selected is shown as selected, although it was not used.
+	unused, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "unused"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.get("/usage?key="+unused.Key.ID.String()+"&network=gone&method=nothing").says(t, 200, "No calls in the last 30 days.",
+		`<option value="`+unused.Key.ID.String()+`" selected>unused</option>`, `<option value="gone" selected>gone</option>`, `<option value="nothing" selected>nothing</option>`)
+
 	// Calls of unknown methods are one choice among the methods, not the one of all methods.
 	all := b.get("/usage")
 	if strings.Count(all.body, `<option value="" selected>`) != 3 || !strings.Contains(all.body, `<option value="" selected>all methods</option>`) {

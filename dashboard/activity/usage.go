@@ -169,32 +169,41 @@ func (u *usedBy) name(id string) string {
 	return cmp.Or(u.names[k], "Key "+id)
 }
 
-// form offers the keys, networks and methods with usage in the period.
+// form offers the keys, networks and methods with usage in the period, and those that are selected.
 func (u *usedBy) form() *site.Form {
 	key := &site.Field{Name: "key", Label: "Key", Kind: site.KindSelect, Value: u.key, Choices: []site.Choice{{Value: "", Label: "all keys"}}}
 	network := &site.Field{Name: "network", Label: "Network", Kind: site.KindSelect, Value: u.network, Choices: []site.Choice{{Value: "", Label: "all networks"}}}
 	method := &site.Field{Name: "method", Label: "Method", Kind: site.KindSelect, Value: u.method, Choices: []site.Choice{{Value: "", Label: "all methods"}}}
+	same := func(value string) string { return value }
 	for _, of := range []struct {
 		field *site.Field
-		value func(usage.Line) site.Choice
+		value func(usage.Line) string
+		label func(value string) string
 	}{
-		{key, func(one usage.Line) site.Choice {
-			return site.Choice{Value: one.Key.String(), Label: u.name(one.Key.String())}
-		}},
-		{network, func(one usage.Line) site.Choice { return site.Choice{Value: one.Network, Label: one.Network} }},
-		{method, func(one usage.Line) site.Choice {
-			return site.Choice{Value: cmp.Or(one.Method, unknownMethod), Label: methodName(one)}
+		{key, func(one usage.Line) string { return one.Key.String() }, u.name},
+		{network, func(one usage.Line) string { return one.Network }, same},
+		{method, func(one usage.Line) string { return cmp.Or(one.Method, unknownMethod) }, func(value string) string {
+			if value == unknownMethod {
+				return noMethod
+			}
+			return value
 		}},
 	} {
-		var there []site.Choice
+		there := make(map[string]bool)
 		for _, one := range u.all {
-			if c := of.value(one); !slices.Contains(there, c) {
-				there = append(there, c)
-			}
+			there[of.value(one)] = true
 		}
-		slices.SortFunc(there, func(a, b site.Choice) int { return cmp.Compare(a.Label, b.Label) })
-		of.field.Choices = append(of.field.Choices, there...)
-		of.field.Settle("")
+		if of.field.Value != "" { // else the form would say that all are shown
+			there[of.field.Value] = true
+		}
+		var choices []site.Choice
+		for value := range there {
+			choices = append(choices, site.Choice{Value: value, Label: of.label(value)})
+		}
+		slices.SortFunc(choices, func(a, b site.Choice) int {
+			return cmp.Or(cmp.Compare(a.Label, b.Label), cmp.Compare(a.Value, b.Value))
+		})
+		of.field.Choices = append(of.field.Choices, choices...)
 	}
 	return site.NewForm(key, network, method)
 }
