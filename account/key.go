@@ -124,17 +124,17 @@ func hashOf(secret string) (hash, bool) {
 // sumOf returns the hash of a text of any form.
 func sumOf(text string) hash { return sha256.Sum256([]byte(text)) }
 
-// checkName rejects names that are too long or would garble a list in a terminal.
+// checkName rejects names of keys, tokens, passkeys and teams that are too long or would garble a list in a terminal.
 func checkName(name string) error {
 	if len(name) > maxName {
-		return invalid(FieldName, "the key's name has %d bytes, expected at most %d", len(name), maxName)
+		return invalid(FieldName, "the name has %d bytes, expected at most %d", len(name), maxName)
 	}
 	if !utf8.ValidString(name) {
-		return invalid(FieldName, "the key's name %q is not UTF-8", name)
+		return invalid(FieldName, "the name %q is not UTF-8", name)
 	}
 	for _, r := range name {
 		if !unicode.IsPrint(r) {
-			return invalid(FieldName, "the key's name %q contains the character %U, expected printable ones", name, r)
+			return invalid(FieldName, "the name %q contains the character %U, expected printable ones", name, r)
 		}
 	}
 	return nil

@@ -42,6 +42,7 @@ func TestAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.post("/account/tokens", url.Values{"name": {strings.Repeat("n", 101)}, "expires": {"7"}}).says(t, 422, `id="name-error">The name has 101 bytes`)
 	shown := b.post("/account/tokens", url.Values{"name": {"CI"}, "expires": {"7"}})
 	found := tokenShown.FindStringSubmatch(shown.body)
 	if found == nil {
