@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"html"
 	"net/http"
@@ -12,11 +13,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/account"
 	"ashlar/account/oidc"
 	"ashlar/dashboard/site"
 	"ashlar/internal/vectors"
+	"ashlar/kv/pebble"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // startProvider starts a real provider that knows the dashboard, and returns its URL.
@@ -192,6 +198,50 @@ func TestEarlierProvider(t *testing.T) {
 		t.Errorf("connected to an earlier provider: %s", p.text())
 	}
 	connected("http://127.0.0.1:1").says(t, 200, "You can sign in with Example", "Disconnect it")
+}
+
+// noLetters is a Mailer that sends nothing.
+type noLetters struct{}
+
+func (noLetters) Queue(func(context.Context) (*account.Letter, error)) error { return nil }
+
+// A user without a password is told to set one before the address can be changed, not asked for it.
+func TestAddressWithoutPassword(t *testing.T) {
+	store, err := pebble.Open(pebble.Options{Path: "accounts", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {
+		var session account.Session
+		if c.Accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Mailer: noLetters{}}); err == nil {
+			c.Keys, err = account.OpenKeyring(t.Context(), c.Accounts)
+		}
+		if err == nil {
+			_, session, err = c.Accounts.Arrive(t.Context(), oidc.Identity{Issuer: "x", Subject: "1", Email: "a@example.org", Verified: true}, account.Provided{Create: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		until := time.Now().Add(time.Hour)
+		stored, err := scs.GobCodec{}.Encode(until, map[string]any{"account": string(session)})
+		if err == nil {
+			err = c.Sessions.Commit("signed-in", stored, until)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	request, err := http.NewRequest(http.MethodGet, s.url+"/account", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.AddCookie(&http.Cookie{Name: "ashlar", Value: "signed-in"})
+	p := s.browser().do(request)
+	p.says(t, 200, "a@example.org", `Changing it needs a password, which your account does not have. <a href="/forgot">Set one</a> first.`)
+	if strings.Contains(p.body, `name="email-password"`) {
+		t.Error("the page asks for a password that there is not")
+	}
 }
 
 // While the provider does not answer, the server starts and passwords work.
