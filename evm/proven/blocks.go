@@ -175,14 +175,9 @@ func (r *Remote) receiptsOf(ctx context.Context, block *types.Block) (types.Rece
 		return receipts, err
 	}
 	return ask(ctx, r, newQuestion(upstream.Blocks, block.NumberU64(), "eth_getBlockReceipts", block.Hash()), func(answer json.RawMessage) (types.Receipts, error) {
-		receipts, err := decode[types.Receipts](what, answer)
+		receipts, err := node.ParseReceipts(answer)
 		if err != nil {
 			return nil, err
-		}
-		for i, receipt := range receipts {
-			if receipt == nil {
-				return nil, lie(what, "receipt %d is null", i)
-			}
 		}
 		return receipts, check(receipts)
 	})

@@ -3,7 +3,9 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -26,7 +28,7 @@ func (c *Client) Receipts(ctx context.Context, blocks []common.Hash) ([]types.Re
 			return receipts, err
 		}
 	}
-	receipts, err := collect(ctx, c, blocks, byHash(methodReceipts), decodeReceipts)
+	receipts, err := collect(ctx, c, blocks, byHash(methodReceipts), ParseReceipts)
 	if err == nil {
 		c.noRawReceipts.Store(true)
 	}
@@ -69,7 +71,9 @@ func decodeRawReceipts(answer json.RawMessage) (types.Receipts, error) {
 	return receipts, nil
 }
 
-func decodeReceipts(answer json.RawMessage) (types.Receipts, error) {
+// ParseReceipts decodes the receipts of a block as objects. What their root does not cover, such as
+// the used gas, may be wrong.
+func ParseReceipts(answer json.RawMessage) (types.Receipts, error) {
 	if string(answer) == "null" {
 		return nil, ErrNotFound
 	}
@@ -78,14 +82,28 @@ func decodeReceipts(answer json.RawMessage) (types.Receipts, error) {
 		return nil, &InvalidError{What: "the receipts of a block", Err: err}
 	}
 	for i, receipt := range receipts {
-		if receipt == nil {
-			return nil, &InvalidError{What: "the receipts of a block", Err: fmt.Errorf("receipt %d is null", i)}
-		}
-		for j, log := range receipt.Logs {
-			if log == nil {
-				return nil, &InvalidError{What: "the receipts of a block", Err: fmt.Errorf("log %d of receipt %d is null", j, i)}
-			}
+		if err := checkReceipt(receipt); err != nil {
+			return nil, &InvalidError{What: "the receipts of a block", Err: fmt.Errorf("receipt %d: %w", i, err)}
 		}
 	}
 	return receipts, nil
+}
+
+// checkReceipt returns what is wrong with the form of a receipt. The root of receipts covers every
+// status but 0 as 1, and a state root of any length as it is, so a success could have the form of a
+// failure, or of a state root of one byte.
+func checkReceipt(receipt *types.Receipt) error {
+	switch {
+	case receipt == nil:
+		return errors.New("it is null")
+	case slices.Contains(receipt.Logs, nil):
+		return errors.New("one of its logs is null")
+	case len(receipt.PostState) == common.HashLength:
+		return nil
+	case len(receipt.PostState) > 0:
+		return fmt.Errorf("a state root of %d bytes (want %d)", len(receipt.PostState), common.HashLength)
+	case receipt.Status > types.ReceiptStatusSuccessful:
+		return fmt.Errorf("the status %d (want 0 or 1)", receipt.Status)
+	}
+	return nil
 }
