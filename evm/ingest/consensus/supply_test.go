@@ -195,6 +195,24 @@ func TestLyingSupply(t *testing.T) {
 	}
 }
 
+// A node that leaves out a number that is zero has sent a header with the right hash. It cannot make
+// the client believe that the block is invalid.
+func TestSupplyWithoutZeros(t *testing.T) {
+	b := builder(t)
+	blocks := b.grow(b.Genesis, 3, 1)
+	var lies atomic.Bool
+	lies.Store(true)
+	n := startNode(t, altering(&lies, `"blobGasUsed":"0x0",`, ""), b.Genesis, blocks...)
+	s := newSupplied(t, ingest.DefaultDepths(), n)
+	await.Until(t, "the head", func() bool {
+		status, err := s.tell(blocks[2], nil, nil)
+		if err != nil || status.Verdict == engine.Invalid {
+			t.Fatalf("a valid head: %+v, %v", status, err)
+		}
+		return s.Forkchoice().Head.Ref() == ref(blocks[2])
+	})
+}
+
 // If the blocks themselves are invalid, the client gets that status and the last valid
 // ancestor.
 func TestInvalidSupply(t *testing.T) {

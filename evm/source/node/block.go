@@ -92,7 +92,21 @@ func (h *header) UnmarshalJSON(answer []byte) error {
 	if err := h.Header.UnmarshalJSON(answer); err != nil {
 		return err
 	}
-	return checkExtra(&h.Header)
+	if err := checkExtra(&h.Header); err != nil {
+		return err
+	}
+	h.complete()
+	return nil
+}
+
+// complete makes the header from what its hash covers. A number that is missing before other fields,
+// such as the gas of blobs, has the encoding of zero, so a node could leave it out.
+func (h *header) complete() {
+	encoded, err := rlp.EncodeToBytes(&h.Header)
+	whole := new(types.Header)
+	if err == nil && rlp.DecodeBytes(encoded, whole) == nil {
+		h.Header = *whole
+	}
 }
 
 func checkExtra(h *types.Header) error {

@@ -2,12 +2,14 @@ package node_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -367,4 +369,31 @@ func marshal(t *testing.T, tx *types.Transaction) []byte {
 		t.Fatal(err)
 	}
 	return raw
+}
+
+// A header without numbers that are zero has the same hash, and is completed.
+func TestHeadersAreCompleted(t *testing.T) {
+	blocks := makeChain(t, 1)
+	want := blocks[0].Header()
+	want.BaseFee, want.BlobGasUsed, want.ExcessBlobGas, want.ParentBeaconRoot = new(big.Int), new(uint64), new(uint64), new(common.Hash)
+	for _, lacking := range [][]string{nil, {"baseFeePerGas"}, {"blobGasUsed"}, {"excessBlobGas"}, {"baseFeePerGas", "blobGasUsed", "excessBlobGas"}} {
+		var members map[string]any
+		text, err := want.MarshalJSON()
+		if err == nil {
+			err = json.Unmarshal(text, &members)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range lacking {
+			delete(members, name)
+		}
+		if text, err = json.Marshal(members); err != nil {
+			t.Fatal(err)
+		}
+		got, err := node.ParseHeader(text)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("without %v: %+v, %v, expected %+v", lacking, got, err, want)
+		}
+	}
 }
