@@ -72,6 +72,34 @@ func TestIdenticalCallsAreSentOnce(t *testing.T) {
 	}
 }
 
+// A caller that joins a call checks the answer as well: the other's check may accept more.
+func TestJoinedCallsAreChecked(t *testing.T) {
+	liar, honest := newFake(t, 7, 10), newFake(t, 7, 10)
+	hold := make(chan struct{})
+	liar.answer = func(string, json.RawMessage) (any, *NodeError) { <-hold; return "invented", nil }
+	p := open(t, Config{Nodes: append(nodesOf(liar), Node{URL: honest.URL, Backup: true})})
+	usable(t, p, 2)
+	var asking sync.WaitGroup
+	ask := func(want string, check func(json.RawMessage) error) {
+		asking.Go(func() {
+			if a, err := p.Ask(t.Context(), Call{Method: "m", Check: check}); err != nil || string(a.Result) != want {
+				t.Errorf("the answer is %s, %v, expected %s", a.Result, err, want)
+			}
+		})
+	}
+	ask(`"invented"`, func(json.RawMessage) error { return nil })
+	until(t, "the call is sent", func() bool { return liar.asked("m") == 1 })
+	ask(`"m"`, func(result json.RawMessage) error {
+		if string(result) != `"m"` {
+			return fmt.Errorf("%w: %s", ErrLie, result)
+		}
+		return nil
+	})
+	awaitCallers(t, p, 2)
+	close(hold)
+	asking.Wait()
+}
+
 // Several calls go in batches; what a node leaves out is asked again, and a node without
 // batches gets single calls.
 func TestAskAll(t *testing.T) {

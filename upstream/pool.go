@@ -40,7 +40,7 @@ type Call struct {
 	About   uint64
 	// Check, if not nil, returns why an answer cannot be used; another node is asked then.
 	// An error that wraps [ErrLie] sets the node aside. It may be called from several
-	// goroutines, and Checks of calls that are otherwise identical must be equivalent.
+	// goroutines, also with the answer to an identical call of another caller.
 	Check func(result json.RawMessage) error
 	// Once says that the call changes something: it is not repeated and not shared.
 	Once bool
