@@ -78,11 +78,25 @@ var patterns = []struct {
 	{failed, []string{"internal error", "failed to process log index", "timeout", "timed out", "temporar", "unavailable", "overloaded", "connection", "panic", "try again"}},
 }
 
+// revertWords are the beginnings of the messages with which nodes report a REVERT. Some put the
+// reason after them.
+var revertWords = []string{
+	"execution reverted", "vm execution error", "reverted", "transaction reverted",
+	"vm exception while processing transaction: revert", "error: vm exception while processing transaction: revert",
+}
+
+// IsRevert reports whether an error object says that a message was reverted. The rest of its text may
+// be that of the contract.
+func IsRevert(e *NodeError) bool {
+	text := strings.ToLower(e.Message)
+	return e.Code == codeReverted || slices.ContainsFunc(revertWords, func(words string) bool { return strings.HasPrefix(text, words) })
+}
+
 // classify says what an error object means. method is the method of the call.
 func classify(method string, e *NodeError) fault {
 	text := strings.ToLower(e.Message)
 	switch {
-	case e.Code == codeReverted || strings.HasPrefix(text, "execution reverted"):
+	case IsRevert(e):
 		return answered
 	case e.Code == codeMethodNotFound:
 		return unsupported

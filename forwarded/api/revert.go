@@ -13,19 +13,10 @@ import (
 
 const reverted = "execution reverted"
 
-// revertWords are the beginnings of the messages with which nodes report a REVERT. Some put
-// the payload in the message or after "Reverted ".
-var revertWords = []string{"execution reverted", "vm execution error", "reverted", "transaction reverted", "vm exception while processing transaction: revert"}
-
 // translateRevert returns the error of the specification for a REVERT, nil if an error is
 // another one.
 func translateRevert(e *upstream.NodeError) *jsonrpc.Error {
-	text := strings.ToLower(e.Message)
-	is := e.Code == jsonrpc.CodeReverted
-	for _, words := range revertWords {
-		is = is || strings.HasPrefix(text, words)
-	}
-	if !is {
+	if !upstream.IsRevert(e) {
 		return nil
 	}
 	out := &jsonrpc.Error{Code: jsonrpc.CodeReverted, Message: reverted}

@@ -206,7 +206,7 @@ func TestErrors(t *testing.T) {
 		{forwardtest.Error{Code: 3, Message: "execution reverted", Data: "0x"}, "3 execution reverted 0x"},
 		{forwardtest.Error{Code: -32015, Message: "VM execution error.", Data: "Reverted " + payload}, "3 execution reverted: hello " + payload},
 		{forwardtest.Error{Code: -32000, Message: "execution reverted: hello"}, "3 execution reverted: hello"},
-		{forwardtest.Error{Code: -32603, Message: "Error: VM Exception while processing transaction: reverted", Data: map[string]string{"data": payload}}, "-32000 no upstream node can answer now: try again later"},
+		{forwardtest.Error{Code: -32603, Message: "Error: VM Exception while processing transaction: reverted", Data: map[string]string{"data": payload}}, "3 execution reverted: hello " + payload},
 		{forwardtest.Error{Code: -32000, Message: "missing trie node 12 (path )"}, "4444 pruned history unavailable"},
 		{forwardtest.Error{Code: -32602, Message: "invalid argument 0: bad"}, "-32602 invalid argument 0: bad"},
 		{forwardtest.Error{Code: -32010, Message: "insufficient funds for gas * price + value"}, "-32000 insufficient funds for gas * price + value"},
