@@ -320,3 +320,17 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 		t.Errorf("the node is taken for a liar, or block 17 for final: %+v", s)
 	}
 }
+
+// reth takes null at the end of the topics for nothing, geth for a topic that must be there. A node
+// that sends logs with fewer topics is honest, and they are left out.
+func TestTopicsThatLogsDoNotHave(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 9, LogsPer: 2})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(9)
+	topic := forwardtest.Topic(0).Hex()
+	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"0x1","toBlock":"0x9","topics":["%s",null]}]`, topic), "[]")
+	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"0x1","toBlock":"0x9","topics":["%s"]}]`, topic), "…"+topic)
+	if s := w.network.pool.Status()[0]; s.Lies != 0 || !s.Usable {
+		t.Errorf("the node: %+v", s)
+	}
+}

@@ -239,12 +239,15 @@ func (f *Filter) decode(result json.RawMessage, view *forwarded.View, from, to u
 		if err != nil {
 			return nil, upstream.Unfit(err.Error())
 		}
+		last := len(logs) - 1
 		switch {
+		case f.lacksTopics(&log):
+			continue
 		case !f.Match(&log):
 			return nil, fmt.Errorf("%w: log %d does not match the filter", upstream.ErrLie, i)
 		case f.Hash != nil && log.BlockHash != *f.Hash, f.Hash == nil && (log.Block < from || log.Block > to):
 			return nil, fmt.Errorf("%w: log %d is of another block", upstream.ErrLie, i)
-		case i > 0 && (log.Block < logs[i-1].Block || log.Block == logs[i-1].Block && log.Index <= logs[i-1].Index):
+		case last >= 0 && (log.Block < logs[last].Block || log.Block == logs[last].Block && log.Index <= logs[last].Index):
 			return nil, fmt.Errorf("%w: log %d is out of order", upstream.ErrLie, i)
 		}
 		if b, ok := view.At(log.Block); ok && f.Hash == nil && b.Hash != log.BlockHash {
@@ -324,6 +327,18 @@ func decodeTopics(raw []byte) ([]common.Hash, error) {
 		topics = append(topics, topic)
 	}
 	return topics, nil
+}
+
+// lacksTopics reports whether a log has fewer topics than the filter has positions, and the missing
+// ones may be any. reth sends such logs, geth does not.
+func (f *Filter) lacksTopics(log *Log) bool {
+	if len(log.Topics) >= len(f.Topics) {
+		return false
+	}
+	shorter := *f
+	shorter.Topics = f.Topics[:len(log.Topics)]
+	named := func(allowed []common.Hash) bool { return len(allowed) > 0 }
+	return !slices.ContainsFunc(f.Topics[len(log.Topics):], named) && shorter.Match(log)
 }
 
 // Match reports whether the filter selects a log by its address and topics.
