@@ -47,7 +47,18 @@ func DecodeHeader(block json.RawMessage) (*types.Header, common.Hash, error) {
 	if hash := header.Hash(); hash != *claimed.Hash {
 		return nil, common.Hash{}, fmt.Errorf("the hash of the header is %s, the node says %s", hash, *claimed.Hash)
 	}
-	return header, *claimed.Hash, nil
+	return complete(header), *claimed.Hash, nil
+}
+
+// complete returns a header as its hash covers it. A number that is missing before other fields, such
+// as the gas of blobs, has the encoding of zero, so a node could leave it out.
+func complete(header *types.Header) *types.Header {
+	encoded, err := rlp.EncodeToBytes(header)
+	whole := new(types.Header)
+	if err != nil || rlp.DecodeBytes(encoded, whole) != nil {
+		return header
+	}
+	return whole
 }
 
 // DecodeBlock decodes and checks a block with whole transactions, as eth_getBlockByHash

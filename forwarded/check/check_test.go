@@ -3,9 +3,14 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // recorded is block 35535698 of the OP-stack chain 1301 (Unichain Sepolia, after Isthmus), as
@@ -155,9 +160,80 @@ func TestEveryChangeIsRefused(t *testing.T) {
 			try("topics", func(_ map[string]any, r []any) { log(r)["topics"] = []any{} })
 		}
 	}
+	// The root covers every status but 0 as success, except for a deposit's, where every status but 1 is a failure.
+	for i := range 6 {
+		of := func(r []any) map[string]any { return r[i].(map[string]any) }
+		try("status 2", func(_ map[string]any, r []any) { of(r)["status"] = "0x2" })
+		try("root of one byte", func(_ map[string]any, r []any) { of(r)["root"] = "0x01"; delete(of(r), "status") })
+	}
 	try("nonce of the deposit", func(_ map[string]any, r []any) { r[0].(map[string]any)["depositNonce"] = "0x1" })
 	try("version of the deposit", func(_ map[string]any, r []any) { delete(r[0].(map[string]any), "depositReceiptVersion") })
 	try("a withdrawal", func(b map[string]any, _ []any) {
 		b["withdrawals"] = []any{map[string]string{"index": "0x0", "validatorIndex": "0x0", "address": "0x4200000000000000000000000000000000000011", "amount": "0x1"}}
 	})
+}
+
+// A failed deposit has no other form.
+func TestOutcomeOfADeposit(t *testing.T) {
+	r := readRecorded(t)
+	b, err := DecodeBlock(r.Block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent []map[string]any
+	if err := json.Unmarshal(r.Receipts, &sent); err != nil {
+		t.Fatal(err)
+	}
+	failed := func(change func(map[string]any)) error {
+		sent[0]["status"] = "0x0"
+		change(sent[0])
+		text, err := json.Marshal(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.DecodeReceipts(text)
+		return err
+	}
+	var root string // of receipts of which the first is a failure
+	if _, err := fmt.Sscanf(failed(func(map[string]any) {}).Error(), "the root of the receipts is %s", &root); err != nil {
+		t.Fatal(err)
+	}
+	b.Header.ReceiptHash = common.HexToHash(strings.TrimSuffix(root, ","))
+	if err := failed(func(map[string]any) {}); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(map[string]any){
+		"status 2":     func(r map[string]any) { r["status"] = "0x2" },
+		"a state root": func(r map[string]any) { r["root"] = common.Hash{1}; delete(r, "status") },
+	} {
+		if failed(change) == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		delete(sent[0], "root")
+	}
+}
+
+// Numbers of zero that a node leaves out of a header are there: the hash is the same.
+func TestHeadersAreCompleted(t *testing.T) {
+	want := &types.Header{
+		Number: big.NewInt(7), Difficulty: new(big.Int), Extra: []byte{}, BaseFee: new(big.Int), WithdrawalsHash: &types.EmptyWithdrawalsHash,
+		BlobGasUsed: new(uint64), ExcessBlobGas: new(uint64), ParentBeaconRoot: new(common.Hash),
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(text, &members); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"baseFeePerGas", "blobGasUsed", "excessBlobGas"} {
+		delete(members, name)
+	}
+	if text, err = json.Marshal(members); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := DecodeHeader(text); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
 }

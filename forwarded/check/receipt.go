@@ -89,6 +89,10 @@ func (b *Block) DecodeReceipts(answer json.RawMessage) ([]*Receipt, error) {
 		if d.Status != nil {
 			r.Status, r.PostState = uint64(*d.Status), nil
 		}
+		// The root covers several of these in the same way.
+		if whole := len(r.PostState) == common.HashLength && tx.deposit == nil; r.Status > types.ReceiptStatusSuccessful || len(r.PostState) > 0 && !whole {
+			return nil, fmt.Errorf("receipt %d has the status %d and the state root %#x (want 0 or 1, or 32 bytes)", i, r.Status, []byte(r.PostState))
+		}
 		for _, log := range d.Logs {
 			r.Logs = append(r.Logs, &types.Log{
 				Address: log.Address, Topics: log.Topics, Data: log.Data, BlockNumber: b.Header.Number.Uint64(), BlockHash: b.Hash,
