@@ -88,8 +88,10 @@ func translate(err error) error {
 		return errPruned
 	case errors.Is(err, upstream.ErrUnsupported):
 		return errUnsupported
-	case errors.Is(err, check.ErrUncheckable):
-		return errUncheckable
+	case errors.Is(err, check.ErrUncles):
+		return errUncles
+	case errors.Is(err, check.ErrTransactions):
+		return errTransactions
 	case errors.As(err, &aside):
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: aside.Error()}
 	case errors.Is(err, upstream.ErrUnavailable):
@@ -108,8 +110,13 @@ var (
 // errUnavailable has no details: they name nodes, which are the operator's.
 var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstream node can answer now: try again later"}
 
-// errUncheckable is about blocks with uncles, the only ones that package check refuses.
-var errUncheckable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the block has uncles, so it cannot be checked by its header"}
+// Errors about blocks that package check refuses.
+var (
+	errUncles       = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the block has uncles, so it cannot be checked by its header"}
+	errTransactions = &jsonrpc.Error{
+		Code: jsonrpc.CodeServer, Message: "the block has a transaction of an unknown type or without a valid signature, so it cannot be checked by its header",
+	}
+)
 
 // unresolvedBlock returns why a parameter names no block, if an error wraps that, else nil.
 func unresolvedBlock(err error) error {

@@ -20,9 +20,15 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// ErrUncheckable means that a block has something that is not checked here, such as uncles. It
-// says nothing about the node.
-var ErrUncheckable = errors.New("it cannot be checked")
+var (
+	// ErrUncheckable means that a block has something that is not checked here. It says nothing
+	// about the node.
+	ErrUncheckable = errors.New("it cannot be checked")
+
+	// ErrUncles and ErrTransactions wrap it.
+	ErrUncles       = fmt.Errorf("%w: the block has uncles", ErrUncheckable)
+	ErrTransactions = fmt.Errorf("%w: the block has a transaction of an unknown type or without a valid signature", ErrUncheckable)
+)
 
 // Block is a block that agrees with its hash.
 type Block struct {
@@ -77,20 +83,26 @@ func DecodeBlock(block json.RawMessage) (*Block, error) {
 		return nil, fmt.Errorf("decode the body: %w", err)
 	}
 	b := &Block{Header: header, Hash: hash, Withdrawals: body.Withdrawals}
-	deposits := false
+	deposits, unsigned := false, error(nil)
 	for i, raw := range body.Transactions {
 		tx, err := decodeTransaction(raw)
 		if err != nil {
 			return nil, fmt.Errorf("transaction %d: %w", i, err)
 		}
 		deposits = deposits || tx.deposit != nil
+		if err := tx.recoverSender(); err != nil && unsigned == nil {
+			unsigned = fmt.Errorf("%w: transaction %d: %w", ErrTransactions, i, err)
+		}
 		b.Transactions = append(b.Transactions, tx)
 	}
 	if root := types.DeriveSha(transactions(b.Transactions), trie.NewStackTrie(nil)); root != header.TxHash {
 		return nil, fmt.Errorf("the root of the transactions is %s, the header says %s", root, header.TxHash)
 	}
 	if header.UncleHash != types.EmptyUncleHash || len(body.Uncles) > 0 {
-		return nil, fmt.Errorf("%w: the block has uncles", ErrUncheckable)
+		return nil, ErrUncles
+	}
+	if unsigned != nil { // the root covers what is there in its place
+		return nil, unsigned
 	}
 	return b, b.checkWithdrawals(deposits)
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"os"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/trie"
 )
 
 // recorded is block 35535698 of the OP-stack chain 1301 (Unichain Sepolia, after Isthmus), as
@@ -235,5 +238,51 @@ func TestHeadersAreCompleted(t *testing.T) {
 	}
 	if got, _, err := DecodeHeader(text); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+}
+
+// blockOf returns a block of one transaction with a signature, as nodes send it.
+func blockOf(t *testing.T, tx *types.Transaction) json.RawMessage {
+	t.Helper()
+	header := &types.Header{
+		Number: big.NewInt(7), Difficulty: new(big.Int), UncleHash: types.EmptyUncleHash,
+		TxHash: types.DeriveSha(types.Transactions{tx}, trie.NewStackTrie(nil)),
+	}
+	members, err := membersOf(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	members["transactions"] = []any{tx}
+	text, err := json.Marshal(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// The signatures of a chain's early transactions had other rules: on Ethereum before Homestead a
+// signature may have the greater value of s. On the OP stack before Bedrock, a transaction from layer 1
+// has none. A node that sends such a block is honest.
+func TestEarlySignatures(t *testing.T) {
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	legacy := types.LegacyTx{To: &common.Address{1}, Gas: 21_000, GasPrice: big.NewInt(1), Value: new(big.Int)}
+	signed := legacy
+	signed.V, signed.R, signed.S = types.MustSignNewTx(key, types.FrontierSigner{}, &legacy).RawSignatureValues()
+	signed.V, signed.S = new(big.Int).Sub(big.NewInt(27+28), signed.V), new(big.Int).Sub(crypto.S256().Params().N, signed.S)
+	b, err := DecodeBlock(blockOf(t, types.NewTx(&signed)))
+	if err != nil || b.Transactions[0].From != crypto.PubkeyToAddress(key.PublicKey) {
+		t.Errorf("a signature of Frontier: %v", err)
+	}
+	unsigned := legacy
+	unsigned.V, unsigned.R, unsigned.S = new(big.Int), new(big.Int), new(big.Int)
+	if _, err := DecodeBlock(blockOf(t, types.NewTx(&unsigned))); !errors.Is(err, ErrUncheckable) {
+		t.Errorf("a transaction without a signature: %v", err)
+	}
+	other := json.RawMessage(strings.Replace(string(blockOf(t, types.NewTx(&signed))), `"type":"0x0"`, `"type":"0x7b"`, 1))
+	if _, err := DecodeBlock(other); !errors.Is(err, ErrUncheckable) {
+		t.Errorf("a transaction of another type: %v", err)
 	}
 }

@@ -48,24 +48,34 @@ func decodeTransaction(raw json.RawMessage) (tx Transaction, err error) {
 		return decodeDeposit(raw)
 	}
 	tx.signed = new(types.Transaction)
-	if err := tx.signed.UnmarshalJSON(raw); err != nil {
+	if err := tx.signed.UnmarshalJSON(raw); errors.Is(err, types.ErrTxTypeNotSupported) {
+		return tx, fmt.Errorf("%w: %#x", ErrTransactions, uint64(kind.Type))
+	} else if err != nil {
 		return tx, err
 	}
 	if tx.Raw, err = tx.signed.MarshalBinary(); err != nil {
 		return tx, err
 	}
 	tx.Hash = tx.signed.Hash()
-	tx.From, err = types.Sender(signerOf(tx.signed), tx.signed)
-	return tx, err
+	return tx, nil
+}
+
+// recoverSender sets the sender of a transaction that is signed.
+func (tx *Transaction) recoverSender() (err error) {
+	if tx.signed != nil {
+		tx.From, err = types.Sender(signerOf(tx.signed), tx.signed)
+	}
+	return err
 }
 
 // signerOf returns the rules by which a transaction is signed. Those of a chain with the ID 0
-// do not exist: go-ethereum panics.
+// do not exist: go-ethereum panics. A signature without an ID may be from before Homestead, when both
+// values of s were valid.
 func signerOf(tx *types.Transaction) types.Signer {
 	if id := tx.ChainId(); id.Sign() > 0 {
 		return types.LatestSignerForChainID(id)
 	}
-	return types.HomesteadSigner{}
+	return types.FrontierSigner{}
 }
 
 func decodeDeposit(raw json.RawMessage) (tx Transaction, err error) {
