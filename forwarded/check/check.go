@@ -67,6 +67,21 @@ func complete(header *types.Header) *types.Header {
 	return whole
 }
 
+// HeadJSON returns what is kept of a block with a checked header: the header, and the hash of the first
+// transaction as an example, which is not checked.
+func HeadJSON(header *types.Header, block json.RawMessage) (json.RawMessage, error) {
+	members, err := membersOf(header)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		Transactions []common.Hash `json:"transactions"`
+	}
+	_ = json.Unmarshal(block, &body) // a node that sends something else has no example
+	members["transactions"] = append([]common.Hash{}, body.Transactions[:min(1, len(body.Transactions))]...)
+	return json.Marshal(members)
+}
+
 // DecodeBlock decodes and checks a block with whole transactions, as eth_getBlockByHash
 // returns it.
 func DecodeBlock(block json.RawMessage) (*Block, error) {

@@ -38,7 +38,8 @@ type Config struct {
 	Patience time.Duration // until a lower head is followed
 	Task     *retry.Task
 	Log      *slog.Logger
-	// Check, if not nil, checks a block without its transactions, as a node sent it.
+	// Check, if not nil, checks a block without its transactions, as a node sent it, and may replace its
+	// JSON by what it has checked.
 	Check func(*forwarded.Block) error
 }
 
@@ -361,7 +362,11 @@ func (f *Follower) fetch(ctx context.Context, ref chain.Ref) (block *forwarded.B
 	if err != nil {
 		return nil, fmt.Errorf("block %s: %w", ref, err)
 	}
-	return forwarded.DecodeBlock(answer.Result)
+	block, err = forwarded.DecodeBlock(answer.Result)
+	if err == nil && f.config.Check != nil {
+		err = f.config.Check(block)
+	}
+	return block, err
 }
 
 // check returns why an answer is not the block with a number and hash.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 
 	"ashlar/forwarded/forwardtest"
@@ -228,4 +229,25 @@ func TestInventedBlocksAreNotStored(t *testing.T) {
 	w.expect("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"0x14"}]`, "[]")
 	w.expect("eth_getBlockByNumber", `["0xa",false]`, fmt.Sprintf(`…"hash":"%s"`, blocks[10]["hash"]))
 	w.expect("rollup_getEvents", events, "…[]")
+}
+
+// A head is shown as its hash covers it. Names of members differ in more than their case, so a node could
+// send one that is checked and another one that clients see.
+func TestHeadsAreMadeFromTheHeader(t *testing.T) {
+	blocks := emptyBlocks(t, 7)
+	blocks[6]["stateroot"], blocks[6]["stateRoot"], blocks[6]["other"] = blocks[6]["stateRoot"], types.EmptyRootHash, strings.Repeat("x", 1<<20)
+	n := nodeOf(t, blocks[:6])
+	w := serve(t, newStore(t), func(e *Entries) { e.Checked = checkHeaders }, n)
+	w.atHead(5)
+	heads := w.subscribe(`["newHeads"]`)
+	n.Set(func(n *forwardtest.Node) { n.Answer = answersOf(blocks) })
+	w.until("the head is published", func() bool { return heads.events(t) == "6" })
+	heads.mu.Lock()
+	defer heads.mu.Unlock()
+	if text := heads.messages[0]; !strings.Contains(text, fmt.Sprintf(`"stateRoot":"%s"`, blocks[6]["stateroot"])) || len(text) > 4096 {
+		t.Errorf("the head: %.3000s", text)
+	}
+	if size := len(w.network.follower.View().Head().JSON); size > 4096 {
+		t.Errorf("the head takes %d bytes", size)
+	}
 }

@@ -29,9 +29,13 @@ func lie(err error) error {
 	return fmt.Errorf("%w: %w", upstream.ErrLie, err)
 }
 
-// CheckHead checks the header of a block that a node has sent.
+// CheckHead checks the header of a block that a node has sent, and leaves no more of the block than is
+// checked.
 func CheckHead(b *forwarded.Block) error {
-	_, _, err := check.DecodeHeader(b.JSON)
+	header, _, err := check.DecodeHeader(b.JSON)
+	if err == nil {
+		b.JSON, err = check.HeadJSON(header, b.JSON)
+	}
 	return lie(err)
 }
 
