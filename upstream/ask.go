@@ -230,8 +230,8 @@ func (c *Call) moreTelling(a, b error) error {
 }
 
 // says returns how much an error of an attempt says about the call: most if the node refused the
-// call, less if it failed at it, less still if its answer cannot be used, such as null, and nothing
-// if there was no answer.
+// call, less if it failed at it, less still if its answer cannot be used, such as null or one that is
+// too large, and nothing if there was no answer.
 func (c *Call) says(err error) int {
 	var node *NodeError
 	switch why, _ := c.faultOf(err); {
@@ -239,7 +239,7 @@ func (c *Call) says(err error) int {
 		return 3
 	case errors.As(err, &node):
 		return 2
-	case errors.Is(err, errUnfit):
+	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge):
 		return 1
 	}
 	return 0

@@ -21,6 +21,8 @@ var (
 	ErrPruned = errors.New("no upstream has the block")
 	// ErrUnavailable means that no node can answer now.
 	ErrUnavailable = errors.New("no upstream can answer")
+	// ErrTooLarge means that an answer is larger than [Config.Bytes].
+	ErrTooLarge = errors.New("the answer is too large")
 	// ErrUnsupported means that no node has the method.
 	ErrUnsupported = errors.New("no upstream has the method")
 )

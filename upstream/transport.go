@@ -177,7 +177,7 @@ func (t *transport) read(from io.Reader, lease *limit.Lease) ([]byte, error) {
 		body = body[:len(body)+n]
 		switch {
 		case int64(len(body)) > t.most:
-			return nil, fmt.Errorf("the answer is larger than %d bytes", t.most)
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, t.most)
 		case errors.Is(err, io.EOF):
 			return body, nil
 		case err != nil:

@@ -1,8 +1,10 @@
 package network
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -331,6 +333,36 @@ func TestTopicsThatLogsDoNotHave(t *testing.T) {
 	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"0x1","toBlock":"0x9","topics":["%s",null]}]`, topic), "[]")
 	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"0x1","toBlock":"0x9","topics":["%s"]}]`, topic), "…"+topic)
 	if s := w.network.pool.Status()[0]; s.Lies != 0 || !s.Usable {
+		t.Errorf("the node: %+v", s)
+	}
+}
+
+// A part of a range whose logs are larger than an answer may be is asked for in smaller parts, and the
+// node is not left alone because of it.
+func TestLogsThatAreTooLarge(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 9, LogsPer: 1})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(9)
+	n.Set(func(n *forwardtest.Node) {
+		n.Between = func(out http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if !bytes.Contains(body, []byte(`"toBlock":"0x9"`)) || bytes.Contains(body, []byte(`"fromBlock":"0x5"`)) {
+				return false
+			}
+			_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":1,"result":["`)
+			for chunk := strings.Repeat("00", 1<<19); ; {
+				if _, err := io.WriteString(out, chunk); err != nil {
+					return true
+				}
+			}
+		}
+	})
+	var logs []any
+	if err := json.Unmarshal([]byte(w.call("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"latest"}]`)), &logs); err != nil || len(logs) != 10 {
+		t.Errorf("%d logs, %v, want 10", len(logs), err)
+	}
+	if s := w.network.pool.Status()[0]; !s.Usable {
 		t.Errorf("the node: %+v", s)
 	}
 }

@@ -116,6 +116,10 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 			most = c.shorten(refusal, from, to)
 			continue
 		}
+		if errors.Is(err, upstream.ErrTooLarge) && from < to {
+			most = (to - from + 1) / 2
+			continue
+		}
 		if err != nil {
 			return err
 		}
