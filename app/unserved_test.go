@@ -50,7 +50,7 @@ func incomplete(t *testing.T, data string) (join func()) {
 	}
 	change("begun", func(s kv.Store, _ kv.Batch) {
 		genesis := &core.Genesis{Config: params.TestChainConfig, Difficulty: big.NewInt(1)}
-		if _, err := archive.Begin(t.Context(), s, genesis, chain.Ref{Number: 7, Hash: common.Hash{7}}); err != nil {
+		if _, err := archive.Begin(t.Context(), s, genesis, archive.Beginning{Ref: chain.Ref{Number: 7, Hash: common.Hash{7}}}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -73,7 +73,7 @@ func (m *measurement) run(ctx context.Context, g *generated) error {
 		return err
 	}
 	writing := beginStep()
-	start, err := archive.Begin(ctx, db, genesis, chain.Ref{Number: 1, Hash: g.head.Hash()})
+	start, err := archive.Begin(ctx, db, genesis, archive.Beginning{Ref: chain.Ref{Number: 1, Hash: g.head.Hash()}})
 	if err != nil {
 		return err
 	}

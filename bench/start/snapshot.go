@@ -43,7 +43,7 @@ func (m *measurement) runSnapshot(ctx context.Context, genesis *core.Genesis, a 
 	if err != nil {
 		return errors.Join(err, source.Close())
 	}
-	start, err := archive.Begin(ctx, db, genesis, source.State())
+	start, err := archive.Begin(ctx, db, genesis, archive.Beginning{Ref: source.State(), Source: source.Contents()})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,14 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
+// Beginning is the state with which an archive begins.
+type Beginning struct {
+	chain.Ref // the block
+	// Source names where the state comes from: sources of one name have the same accounts, slots
+	// and codes, right or wrong.
+	Source common.Hash
+}
+
 // startBatchBytes is the size of a batch of a [Start].
 const startBatchBytes = 4 << 20
 
@@ -26,35 +34,37 @@ const startBatchBytes = 4 << 20
 //
 // A start is complete or not used at all: the store has no settled block before
 // [Start.Finish], so nothing opens it. A start that was interrupted continues after the
-// last account for which [Start.Done] was called; the rows after it are written again.
+// last account for which [Start.Done] was called; the rows after it are written again. Only
+// all accounts of a source together prove that they are the state, so no other source continues.
 //
 // It belongs to one goroutine.
 type Start struct {
 	// BatchBytes is about how much is written at once. Tests change it.
 	BatchBytes int
 
-	store kv.Store
-	batch kv.Batch
-	form  form
-	at    chain.Ref
-	done  common.Hash              // last account that is complete; zero: none
-	codes map[common.Hash]struct{} // in the batch
-	value []byte                   // scratch
-	key   []byte                   // scratch
+	store  kv.Store
+	batch  kv.Batch
+	form   form
+	at     chain.Ref
+	source common.Hash
+	done   common.Hash              // last account that is complete; zero: none
+	codes  map[common.Hash]struct{} // in the batch
+	value  []byte                   // scratch
+	key    []byte                   // scratch
 }
 
-// Begin begins an archive with the state of block at, in a store without blocks, or
-// continues. An interrupted start from another block is refused.
-func Begin(ctx context.Context, store kv.Store, genesis *core.Genesis, at chain.Ref, features ...Feature) (*Start, error) {
+// Begin begins an archive with a state, in a store without blocks, or continues. An interrupted
+// start from another block or another source is refused.
+func Begin(ctx context.Context, store kv.Store, genesis *core.Genesis, at Beginning, features ...Feature) (*Start, error) {
 	if err := AcceptStart(ctx, store, genesis, &at); err != nil {
 		return nil, err
 	}
-	s := &Start{BatchBytes: startBatchBytes, store: store, batch: store.NewBatch(), at: at, codes: make(map[common.Hash]struct{})}
+	s := &Start{BatchBytes: startBatchBytes, store: store, batch: store.NewBatch(), at: at.Ref, source: at.Source, codes: make(map[common.Hash]struct{})}
 	before, done, under, err := readStart(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	if under && before == at {
+	if under && before == at.Ref {
 		s.done = done
 		s.form, err = formOf(ctx, store)
 		return s, err
@@ -63,13 +73,12 @@ func Begin(ctx context.Context, store kv.Store, genesis *core.Genesis, at chain.
 	if err := writeGenesis(ctx, store, genesis, s.form); err != nil {
 		return nil, err
 	}
-	s.setStart()
 	return s, s.flush(ctx, 0)
 }
 
-// AcceptStart checks whether a store can begin with the state of a block, without changing
-// it. at may be nil if the block is not known yet.
-func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at *chain.Ref) error {
+// AcceptStart checks whether a store can begin with a state, without changing it. at may be nil
+// if the state is not known yet.
+func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at *Beginning) error {
 	err := checkComplete(ctx, store)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
@@ -82,15 +91,20 @@ func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at
 	} else if ok {
 		return fmt.Errorf("archive: it has blocks up to %s already (want a new network to begin with a state)", settled)
 	}
-	before, _, under, err := readStart(ctx, store)
+	before, done, under, err := readStart(ctx, store)
 	if err != nil || !under {
 		return err
 	}
 	if before.Hash == (common.Hash{}) {
 		return errDamagedStart
 	}
-	if at != nil && before != *at {
-		return fmt.Errorf("%w: it is that of block %s, not of %s (continue with that state, or remove the network)", ErrStarting, before, *at)
+	if at != nil && before != at.Ref {
+		return fmt.Errorf("%w: it is that of block %s, not of %s (continue with that state, or remove the network)", ErrStarting, before, at.Ref)
+	}
+	if at != nil {
+		if err := checkStartSource(ctx, store, at.Source, done); err != nil {
+			return err
+		}
 	}
 	stored, err := store.Pointer(ctx, pointerGenesis)
 	if err != nil {
@@ -101,6 +115,23 @@ func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at
 		err = fmt.Errorf("%w: its first state was begun with another genesis", ErrOtherChain)
 	}
 	return err
+}
+
+// checkStartSource returns ErrStarting if rows of the state were written from another source. done is
+// the last account that is complete.
+func checkStartSource(ctx context.Context, store kv.Reader, source, done common.Hash) error {
+	stored, err := store.Pointer(ctx, pointerStartSource)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		if done == (common.Hash{}) {
+			return nil // nothing was written yet
+		}
+	case err != nil:
+		return fmt.Errorf("archive: %s: %w", pointerStartSource, err)
+	case bytes.Equal(stored, source[:]):
+		return nil
+	}
+	return fmt.Errorf("%w: a part of it came from another source, and only all of that would prove it (continue from the same source, or a copy with the same files, or remove the network)", ErrStarting)
 }
 
 // errDamagedStart means that nothing can continue with the state in a store.
@@ -206,6 +237,9 @@ func (s *Start) Flush(ctx context.Context) error { return s.flush(ctx, s.BatchBy
 func (s *Start) flush(ctx context.Context, least int) error {
 	if s.batch.Bytes() < least {
 		return nil
+	}
+	if s.batch.Rows() > 0 || s.done != (common.Hash{}) {
+		s.batch.SetPointer(pointerStartSource, s.source[:])
 	}
 	s.setStart()
 	if err := s.store.Write(ctx, s.batch); err != nil {

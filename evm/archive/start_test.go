@@ -76,7 +76,7 @@ func rowsAfter(t *testing.T, store kv.Store, table *kv.Table, first uint64) map[
 // startedAt returns an archive that begins with the state after a block of g.
 func startedAt(t *testing.T, g *grower, first uint64) *Archive {
 	t.Helper()
-	s, err := Begin(t.Context(), openStore(t, vfs.NewMem()), testGenesis(), g.blocks[first].Ref())
+	s, err := Begin(t.Context(), openStore(t, vfs.NewMem()), testGenesis(), Beginning{Ref: g.blocks[first].Ref()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,11 +193,15 @@ func TestExecuted(t *testing.T) {
 	}
 }
 
-// TestBeginAgain: a start continues with the same block only, and nothing else uses the
-// store before it is complete.
+// TestBeginAgain: a start continues with the same block only, and from the same source once
+// something was written. Nothing else uses the store before it is complete.
 func TestBeginAgain(t *testing.T) {
 	store, genesis := openStore(t, vfs.NewMem()), testGenesis()
-	at := chain.Ref{Number: 7, Hash: common.Hash{7}}
+	at := Beginning{Ref: chain.Ref{Number: 7, Hash: common.Hash{7}}, Source: common.Hash{1}}
+	another := Beginning{Ref: at.Ref, Source: common.Hash{2}}
+	if _, err := Begin(t.Context(), store, genesis, another); err != nil {
+		t.Fatal(err)
+	}
 	s, err := Begin(t.Context(), store, genesis, at)
 	if err != nil {
 		t.Fatal(err)
@@ -209,8 +213,11 @@ func TestBeginAgain(t *testing.T) {
 	if _, err := Create(t.Context(), store, genesis); !errors.Is(err, ErrStarting) {
 		t.Errorf("Create: %v", err)
 	}
-	if _, err := Begin(t.Context(), store, genesis, chain.Ref{Number: 8}); !errors.Is(err, ErrStarting) {
+	if _, err := Begin(t.Context(), store, genesis, Beginning{Ref: chain.Ref{Number: 8}, Source: at.Source}); !errors.Is(err, ErrStarting) {
 		t.Errorf("Begin at another block: %v", err)
+	}
+	if _, err := Begin(t.Context(), store, genesis, another); !errors.Is(err, ErrStarting) {
+		t.Errorf("Begin from another source: %v", err)
 	}
 	other := testGenesis()
 	other.GasLimit = 5

@@ -38,6 +38,8 @@ const (
 	pointerJoin    = "join"    // what is being joined: [Joining]
 	pointerRemoved = "removed" // the history before which everything is removed: [Archive.Removed]
 	pointerStart   = "start"   // what a network starts from, and how far that is: [Start]
+
+	pointerStartSource = "start_source" // where the rows of a start come from: [Beginning.Source]
 )
 
 // Pointers lists the pointers that every EVM network has, for code that inspects the whole

@@ -201,7 +201,7 @@ func (s *starter) start(store *pebble.Store) (*archive.Archive, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	begun, err := archive.Begin(s.t.Context(), store, s.genesis, (&evm.Delta{Block: types.NewBlockWithHeader(s.source.head)}).Ref())
+	begun, err := archive.Begin(s.t.Context(), store, s.genesis, archive.Beginning{Ref: (&evm.Delta{Block: types.NewBlockWithHeader(s.source.head)}).Ref()})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,9 @@ import (
 	"ashlar/evm/source/geth"
 	"ashlar/family"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // gethOrigin is the directory of a stopped geth as an [origin].
@@ -37,6 +39,10 @@ func (g *gethOrigin) State() chain.Ref {
 	head := g.Head()
 	return chain.Ref{Number: head.Number.Uint64(), Hash: head.Hash()}
 }
+
+// Contents implements [origin]. The directory is the operator's own, so one that took the place of another
+// continues.
+func (g *gethOrigin) Contents() common.Hash { return crypto.Keccak256Hash([]byte("geth")) }
 
 // Prepare implements [origin]: it follows the headers down to the genesis.
 func (g *gethOrigin) Prepare(ctx context.Context, show family.Show) (*big.Int, error) {

@@ -16,6 +16,7 @@ import (
 	"ashlar/family"
 	"ashlar/kv"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 )
 
@@ -24,6 +25,8 @@ type origin interface {
 	ingest.StateSource
 	// State returns the first block with state.
 	State() chain.Ref
+	// Contents names the accounts, slots and codes: see [archive.Beginning].
+	Contents() common.Hash
 	// Prepare checks what can be checked before anything is stored. It returns the total
 	// difficulty of the block with state. It is called before the methods of
 	// [ingest.StateSource].
@@ -64,9 +67,9 @@ func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Gene
 // It closes the origin if it fails.
 func beginWith(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, older family.Sources, from origin) (family.Import, error) {
 	s := &started{genesis: genesis, traces: traces, older: older, origin: from}
-	at, complete := from.State(), false
+	at, complete := archive.Beginning{Ref: from.State(), Source: from.Contents()}, false
 	o.Accept = func(r kv.Reader) (err error) {
-		complete, err = hasState(ctx, r, at)
+		complete, err = hasState(ctx, r, at.Ref)
 		if complete || err != nil {
 			return err
 		}
@@ -121,7 +124,7 @@ func (s *started) load(ctx context.Context, show family.Show) error {
 	if err != nil {
 		return err
 	}
-	start, err := archive.Begin(ctx, s.store, s.genesis, at, features...)
+	start, err := archive.Begin(ctx, s.store, s.genesis, archive.Beginning{Ref: at, Source: s.origin.Contents()}, features...)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/archive"
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/snapshot"
@@ -74,6 +75,9 @@ func (f *forged) claim(change func(m map[string]any)) {
 func (f *forged) chunks(kind string) []any {
 	return f.manifest["chunks"].(map[string]any)[kind].([]any)
 }
+
+// state tells the states of snapshots apart.
+func (f *forged) state() string { return fmt.Sprint(f.chunks("accounts"), f.chunks("slots")) }
 
 func (f *forged) chunk(kind string, index int) map[string]any {
 	return f.chunks(kind)[index].(map[string]any)
@@ -333,7 +337,7 @@ func TestDamaged(t *testing.T) {
 }
 
 // check loads a damaged copy of a good snapshot. If nothing was stored for good, the good one can
-// be loaded into the same store afterwards.
+// be loaded into the same store afterwards, unless a part of another state is there.
 func (d damage) check(t *testing.T, m *maker, files map[string]string, good string) {
 	t.Helper()
 	f := newForged(t, files)
@@ -350,6 +354,9 @@ func (d damage) check(t *testing.T, m *maker, files map[string]string, good stri
 		return
 	}
 	a, err := m.load(t.Context(), store, good, headNumber)
+	if errors.Is(err, archive.ErrStarting) && f.state() != newForged(t, files).state() {
+		return
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

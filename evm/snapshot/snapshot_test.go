@@ -117,7 +117,7 @@ func (m *maker) loadFrom(ctx context.Context, store kv.Store, source *snapshot.S
 	if err != nil {
 		return nil, err
 	}
-	start, err := archive.Begin(ctx, store, m.genesis, source.State())
+	start, err := archive.Begin(ctx, store, m.genesis, archive.Beginning{Ref: source.State(), Source: source.Contents()})
 	if err != nil {
 		return nil, err
 	}

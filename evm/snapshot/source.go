@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -88,6 +89,18 @@ func (s *Source) State() chain.Ref { return s.manifest.State.ref() }
 
 // Last returns the head.
 func (s *Source) Last() chain.Ref { return s.manifest.Head.ref() }
+
+// Contents names the accounts, slots and codes. Copies of a snapshot have the same ones, whatever
+// server has them.
+func (s *Source) Contents() common.Hash {
+	name := sha256.New()
+	for _, kind := range []Kind{Accounts, Slots} {
+		for _, c := range s.manifest.Chunks[kind] {
+			fmt.Fprintf(name, "%s %x\n", kind, c.SHA256)
+		}
+	}
+	return common.Hash(name.Sum(nil))
+}
 
 // Progress returns how many bytes of the chunks have been read, and the size of all. Some
 // chunks are read twice, and some not at all after an interruption.
