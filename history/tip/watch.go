@@ -34,7 +34,8 @@ type Watched struct {
 }
 
 // Watch loads the tip that another process keeps. settled reads the archive's settled block;
-// it is called whenever the tip may have changed, before the change can be seen.
+// it is called whenever the tip may have changed, before the change can be seen. It returns ErrRemoved
+// while blocks are being removed.
 func Watch(ctx context.Context, store kv.Store, tables []*kv.Table, settled func(context.Context) (chain.Ref, error)) (*Watched, error) {
 	w := &Watched{Tip: &Tip{store: store, tables: newTables(tables)}, settled: settled}
 	moved := make(chan struct{})
@@ -42,10 +43,14 @@ func Watch(ctx context.Context, store kv.Store, tables []*kv.Table, settled func
 	empty := &tree{head: newBranch(chain.Ref{}, nil), blocks: make(map[common.Hash]*Block)}
 	w.tree.Store(empty)
 	w.loaded = empty
-	var err error
-	if w.epoch, _, err = kv.Epoch(ctx, store); err != nil {
+	epoch, removing, err := kv.Epoch(ctx, store)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("tip: %w", err)
+	case removing:
+		return nil, ErrRemoved
 	}
+	w.epoch = epoch
 	// The writer may drop a block between two reads of one attempt.
 	for attempt := 0; ; attempt++ {
 		err := w.Refresh(ctx)

@@ -86,3 +86,16 @@ func TestWatch(t *testing.T) {
 		t.Errorf("after a removal: %v, expected ErrRemoved", err)
 	}
 }
+
+// A store from which rows are being removed is not watched: it would be served half removed until the
+// removal is complete.
+func TestWatchDuringRemoval(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	if err := store.CompareAndSet(t.Context(), kv.EpochPointer, nil, binary.BigEndian.AppendUint64(nil, 1)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tip.Watch(t.Context(), store, allTables(), func(context.Context) (chain.Ref, error) { return ref(10, 'a'), nil })
+	if !errors.Is(err, tip.ErrRemoved) {
+		t.Errorf("watch while rows are being removed: %v, expected ErrRemoved", err)
+	}
+}
