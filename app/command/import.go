@@ -79,9 +79,21 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	if err != nil {
 		return err
 	}
+	made, open := place.New, place.Open // made: the store, if there is one, is this import's own
+	place.Open = func(o kv.Options) (kv.Store, error) {
+		accept := o.Accept
+		o.Accept = func(r kv.Reader) error { // another process has made it meanwhile
+			made = false
+			if accept == nil {
+				return nil
+			}
+			return accept(r)
+		}
+		return open(o)
+	}
 	under, err := i.open(ctx, f, place)
 	if err != nil {
-		return errors.Join(fmt.Errorf("network %s: %w", i.Network, err), i.undo(data, place.New))
+		return errors.Join(fmt.Errorf("network %s: %w", i.Network, err), i.undo(data, made))
 	}
 	bar := newImportProgress(out, under.Progress)
 	err = under.Run(ctx, i.Files, bar)
@@ -99,7 +111,7 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	if closeErr := under.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
 		err = errors.Join(err, closeErr)
 	}
-	if err != nil && done.Blocks == 0 && done.Skipped == 0 && !done.Begun && place.New {
+	if err != nil && done.Blocks == 0 && done.Skipped == 0 && !done.Begun && made {
 		return errors.Join(fmt.Errorf("network %s was not created: %w", i.Network, err), i.undo(data, true))
 	}
 	if err != nil {
@@ -131,10 +143,15 @@ func (i Import) open(ctx context.Context, f family.Family, p family.Place) (fami
 var errNoBlocks = errors.New("the files have no blocks")
 
 // undo removes the store of a network that this import made and brought nothing into: it
-// would be served with its genesis alone, or refused as empty.
-func (i Import) undo(stores store.Stores, isNew bool) error {
-	if dir, ok := stores.(store.Dir); ok && isNew {
-		return dir.Remove(i.Network)
+// would be served with its genesis alone, or refused as empty. A store that another process has
+// open is not this import's.
+func (i Import) undo(stores store.Stores, made bool) error {
+	dir, ok := stores.(store.Dir)
+	if !ok || !made {
+		return nil
+	}
+	if err := dir.Remove(i.Network); !errors.Is(err, kv.ErrInUse) {
+		return err
 	}
 	return nil
 }

@@ -146,24 +146,27 @@ func withoutGone(err error) error {
 // network.
 const removed = ".removed-"
 
-// Remove removes the store of a network, which must not be open. If it is interrupted, the
-// network is gone all the same, and the next Remove removes the rest.
+// Remove removes the store of a network. Its error is a kv.ErrInUse if a process has it open. If it is
+// interrupted, the network is gone all the same, and the next Remove removes the rest.
 func (d Dir) Remove(network string) error {
 	if err := gateway.CheckNetworkName(network); err != nil {
 		return err
 	}
 	gone := filepath.Join(d.networks(), removed+network)
-	err := os.RemoveAll(gone) // the rest of an interrupted removal
-	if err == nil {
-		err = os.Rename(d.Network(network), gone)
+	if err := os.RemoveAll(gone); err != nil { // the rest of an interrupted removal
+		return err
 	}
-	if err == nil {
-		err = os.RemoveAll(gone)
-	}
-	if errors.Is(err, os.ErrNotExist) {
+	if !d.Has(network) {
 		return nil
 	}
-	return err
+	lock, err := lockStore(d.Network(network))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Rename(d.Network(network), gone), lock.Close()); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
 }
 
 // OpenAccounts opens or creates the store of the accounts.
