@@ -249,7 +249,11 @@ func (h *History) FindBlock(ctx context.Context, hash common.Hash) (uint64, erro
 			return number, nil
 		}
 	}
-	err := rows.FindBlock(ctx, h.rows, blockHashes, hash[:], check)
+	first := h.firstFound()
+	err := rows.FindBlock(ctx, h.rows, blockHashes, hash[:], first, check)
+	if err == nil && !known && first > 0 { // the genesis is stored in any case
+		_, err = check(0)
+	}
 	if err == nil && !known {
 		return h.findSourced(ctx, hash)
 	}
@@ -279,7 +283,16 @@ func (h *History) FindTransaction(ctx context.Context, hash common.Hash, found f
 
 // FindStoredTransaction is FindTransaction without the blocks that are read from a [Source].
 func (h *History) FindStoredTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
-	return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], found)
+	return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], h.firstFound(), found)
+}
+
+// firstFound returns the first block that is looked for by a hash. A reader of a cluster keeps that
+// there is none, which must not be said of blocks that can be added later, see [Older].
+func (h *History) firstFound() uint64 {
+	if h.ahead == nil {
+		return 0
+	}
+	return h.Extent().Blocks
 }
 
 // Postings returns the positions of a log term in a range of blocks.

@@ -23,11 +23,11 @@ func PutTransactionHash(to kv.Putter, table *kv.Table, hash []byte, place Place)
 	to.Put(table, hash[:HashPrefixBytes], place.Number<<IndexBits|uint64(place.Index), nil)
 }
 
-// FindBlock calls found with the number of each block whose hash may be hash, until found
-// returns true for the right one. There is rarely more than one candidate, and nearly
+// FindBlock calls found with the number of each block from first on whose hash may be hash, until
+// found returns true for the right one. There is rarely more than one candidate, and nearly
 // always none for an unknown hash.
-func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(number uint64) (bool, error)) error {
-	cursor := store.Scan(ctx, table, hash[:HashPrefixBytes], 0, ^uint64(0))
+func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, first uint64, found func(number uint64) (bool, error)) error {
+	cursor := store.Scan(ctx, table, hash[:HashPrefixBytes], first, ^uint64(0))
 	defer cursor.Close()
 	for ok := cursor.Next(); ok; ok = cursor.Next() {
 		if done, err := found(cursor.Sort()); done || err != nil {
@@ -38,8 +38,8 @@ func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byt
 }
 
 // FindTransaction is like [FindBlock] for transactions.
-func FindTransaction(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(Place) (bool, error)) error {
-	return FindBlock(ctx, store, table, hash, func(sort uint64) (bool, error) {
+func FindTransaction(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, first uint64, found func(Place) (bool, error)) error {
+	return FindBlock(ctx, store, table, hash, first<<IndexBits, func(sort uint64) (bool, error) {
 		return found(Place{Number: sort >> IndexBits, Index: int(sort & (1<<IndexBits - 1))})
 	})
 }

@@ -143,7 +143,7 @@ func TestFailedReadsAreReported(t *testing.T) {
 			return errors.Join(err, reader.Close())
 		},
 		"FindBlock": func(r kv.Reader) error {
-			return FindBlock(t.Context(), r, table, make([]byte, 32), func(uint64) (bool, error) { return true, nil })
+			return FindBlock(t.Context(), r, table, make([]byte, 32), 0, func(uint64) (bool, error) { return true, nil })
 		},
 	} {
 		if err := read(kvtest.FailAfter(store, 0, cause)); !errors.Is(err, cause) || errors.Is(err, ErrNotFound) {
@@ -167,7 +167,7 @@ func TestHashPrefixCollisions(t *testing.T) {
 	var seen []Place
 	look := func(until Place) error {
 		seen = nil
-		return FindTransaction(t.Context(), store, table, hash[:], func(place Place) (bool, error) {
+		return FindTransaction(t.Context(), store, table, hash[:], 0, func(place Place) (bool, error) {
 			seen = append(seen, place)
 			return place == until, nil
 		})

@@ -74,7 +74,7 @@ func (r *Reader) Transactions(ctx context.Context, number uint64, buffer []byte)
 // FindBlock returns the number of the block with a hash, or rows.ErrNotFound.
 func (r *Reader) FindBlock(ctx context.Context, hash starknet.Felt) (uint64, error) {
 	number, known := uint64(0), false
-	err := rows.FindBlock(ctx, r.rows, blockHashes, hash[:], func(candidate uint64) (bool, error) {
+	err := rows.FindBlock(ctx, r.rows, blockHashes, hash[:], 0, func(candidate uint64) (bool, error) {
 		if candidate > r.span.Last.Number {
 			return true, nil // settled after the reader was created
 		}
@@ -94,7 +94,7 @@ func (r *Reader) FindBlock(ctx context.Context, hash starknet.Felt) (uint64, err
 // FindTransaction returns the transaction with a hash and its place, or rows.ErrNotFound.
 func (r *Reader) FindTransaction(ctx context.Context, hash starknet.Felt) (place rows.Place, found Transaction, err error) {
 	known := false
-	err = rows.FindTransaction(ctx, r.rows, txHashes, hash[:], func(candidate rows.Place) (bool, error) {
+	err = rows.FindTransaction(ctx, r.rows, txHashes, hash[:], 0, func(candidate rows.Place) (bool, error) {
 		if candidate.Number > r.span.Last.Number {
 			return true, nil // settled after the reader was created
 		}
