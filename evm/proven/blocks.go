@@ -65,6 +65,9 @@ func (r *Remote) fetchBlock(ctx context.Context, hash common.Hash) (*types.Block
 		if got := block.Hash(); got != hash {
 			return lie(fmt.Sprintf("block %#x", hash), "its hash is %#x", got)
 		}
+		if err := r.checkHeader(block.Header(), block.NumberU64()); err != nil {
+			return err
+		}
 		return checkBody(block)
 	}
 	raw := newQuestion(upstream.NoHistory, 0, "debug_getRawBlock", hash)

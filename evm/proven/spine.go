@@ -8,7 +8,6 @@ import (
 
 	"ashlar/chain"
 	"ashlar/evm/archive"
-	"ashlar/evm/source/node"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -162,7 +161,7 @@ func (r *Remote) linkedHeaders(ctx context.Context, first uint64, last chain.Ref
 	}
 	for i := range calls {
 		calls[i].Check = func(answer json.RawMessage) error {
-			_, err := node.ParseHeader(answer)
+			_, err := r.parseHeader(answer, first+uint64(i))
 			return fault(err)
 		}
 	}
@@ -173,12 +172,12 @@ func (r *Remote) linkedHeaders(ctx context.Context, first uint64, last chain.Ref
 		if answers[i].Err != nil {
 			return nil, answers[i].Err
 		}
-		header, err := node.ParseHeader(answers[i].Result)
+		header, err := r.parseHeader(answers[i].Result, first+uint64(i))
 		if err != nil {
 			return nil, err
 		}
 		if header.Hash() != want {
-			if header, err = r.namedHeader(ctx, calls[i], want, other); err != nil {
+			if header, err = r.namedHeader(ctx, calls[i], first+uint64(i), want, other); err != nil {
 				return nil, err
 			}
 		}
@@ -188,9 +187,9 @@ func (r *Remote) linkedHeaders(ctx context.Context, first uint64, last chain.Ref
 }
 
 // namedHeader asks for a header again that did not have the right hash.
-func (r *Remote) namedHeader(ctx context.Context, c upstream.Call, want common.Hash, other func(what, format string, args ...any) error) (*types.Header, error) {
+func (r *Remote) namedHeader(ctx context.Context, c upstream.Call, number uint64, want common.Hash, other func(what, format string, args ...any) error) (*types.Header, error) {
 	return ask(ctx, r, question{Call: c}, func(answer json.RawMessage) (*types.Header, error) {
-		header, err := node.ParseHeader(answer)
+		header, err := r.parseHeader(answer, number)
 		if err != nil {
 			return nil, err
 		}
