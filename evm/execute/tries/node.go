@@ -53,8 +53,9 @@ type unread []byte
 
 var errMalformed = errors.New("malformed trie node")
 
-// decode decodes the RLP of a node, which the node then refers to.
-func (t *Tries) decode(encoded []byte) (node, error) {
+// decode decodes the RLP of a node at a depth, which the node then refers to. A hash does not prove
+// that a node is one of a trie: who makes up a state makes up its nodes.
+func (t *Tries) decode(encoded []byte, depth int) (node, error) {
 	items, behind, err := rlp.SplitList(encoded)
 	if err != nil || len(behind) > 0 {
 		return nil, errMalformed
@@ -66,20 +67,23 @@ func (t *Tries) decode(encoded []byte) (node, error) {
 		}
 	}
 	if len(rest) == 0 {
-		return t.decodeShort(encoded, items)
+		return t.decodeShort(encoded, items, depth)
+	}
+	if depth >= evm.KeyNibbles {
+		return nil, fmt.Errorf("%w: a branch below a whole key", errMalformed)
 	}
 	return t.decodeBranch(encoded, items)
 }
 
-func (t *Tries) decodeShort(encoded, items []byte) (node, error) {
+func (t *Tries) decodeShort(encoded, items []byte, depth int) (node, error) {
 	compact, rest, err := rlp.SplitString(items)
 	if err != nil {
 		return nil, errMalformed
 	}
 	var buffer [evm.KeyNibbles]byte
 	key, isLeaf, ok := evm.AppendHexPrefix(buffer[:0], compact)
-	if !ok {
-		return nil, errMalformed
+	if end := depth + len(key); !ok || isLeaf != (end == evm.KeyNibbles) || end > evm.KeyNibbles {
+		return nil, fmt.Errorf("%w: a key of %d nibbles", errMalformed, end)
 	}
 	if !isLeaf {
 		if len(key) == 0 {

@@ -69,7 +69,7 @@ func (t *trie) read(reference, path []byte) (node, error) {
 			}
 		}
 	}
-	n, err := t.in.decode(encoded)
+	n, err := t.in.decode(encoded, len(path))
 	if err != nil {
 		return nil, fmt.Errorf("trie of %x: node at path %x: %w", t.owner, path, err)
 	}
@@ -334,6 +334,9 @@ func (t *trie) removeBelow(n node, key []byte, at int) (_ node, changed bool, er
 		}
 		if n.child = child; !changed {
 			return n, false, nil
+		}
+		if child == nil {
+			return nil, false, errMalformed // a leaf below an extension
 		}
 		if _, ok := child.(*branch); ok {
 			n.dirty = true
