@@ -58,6 +58,9 @@ func account(nodes known, root, key common.Hash) (*types.StateAccount, error) {
 	if err := rlp.DecodeBytes(value, found); err != nil {
 		return nil, fmt.Errorf("account %x: %w", key, err)
 	}
+	if n := len(found.CodeHash); n != common.HashLength {
+		return nil, fmt.Errorf("account %x: its code hash has %d bytes (want %d)", key, n, common.HashLength)
+	}
 	return found, nil
 }
 
