@@ -45,7 +45,7 @@ const (
 
 var errCallMemory = errors.New("execution aborted (memory limit of 128 MiB)")
 
-// memoryMeter counts what the state of one call holds, or which codes that of a simulation of blocks does.
+// memoryMeter counts what the state of one call holds, or what that of a simulation of blocks reads and logs.
 type memoryMeter struct {
 	read     int    // bytes, until the call ends
 	written  int    // bytes in this run, including reverted ones: maps and lists do not shrink

@@ -175,6 +175,48 @@ func TestSimulationMemory(t *testing.T) {
 	}
 }
 
+// TestSimulationMemoryOfSystemCalls simulates blocks whose system calls, which use none of the gas of the
+// simulation, run code of the client that logs as much as it can.
+func TestSimulationMemoryOfSystemCalls(t *testing.T) {
+	p := program.New()
+	_, start := p.Jumpdest()
+	code := p.Push(128<<10).Op(vm.PUSH0, vm.LOG0).Push(2_000_000).Op(vm.GAS, vm.GT).Push(start).Op(vm.JUMPI).Bytes()
+	w := newWorld()
+	for _, address := range []common.Address{params.WithdrawalQueueAddress, params.ConsolidationQueueAddress} {
+		w.put(address, 0, []byte{byte(vm.STOP)})
+	}
+	blocks := make([]BlockCalls, MaxSimulatedBlocks)
+	blocks[0].State = StateOverrides{params.BeaconRootsAddress: {Code: &code}, params.HistoryStorageAddress: {Code: &code}}
+	made := 0
+	err := newCaller(t).SimulateBlocks(t.Context(), Parent{Header: w.at().Header, State: w}, blocks, SimulationOptions{},
+		func(*SimulatedBlock) error { made++; return nil })
+	if got := describe(err); got != errCallMemory.Error() {
+		t.Errorf("ended after %d blocks with %q, want %q", made, got, errCallMemory)
+	}
+}
+
+// TestSimulationReads reads accounts and slots for a simulation until its memory is used up.
+func TestSimulationReads(t *testing.T) {
+	w := newWorld()
+	w.put(contract, 1, nil, word(7))
+	for name, read := range map[string]func(*simulationReader) error{
+		"account": func(r *simulationReader) error { _, err := r.Account(contract); return err },
+		"slot":    func(r *simulationReader) error { _, err := r.Storage(contract, word(0)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := &memoryMeter{read: callMemory - 2000}
+			r := &simulationReader{codeMeter{stateReader{db: newDatabase(t.Context(), Parent{State: w}, false)}, memory}}
+			reads := 0
+			for read(r) == nil && reads < 10 {
+				reads++
+			}
+			if reads == 0 || reads == 10 || memory.exceeded == nil {
+				t.Errorf("%d were read, and the limit is exceeded: %v", reads, memory.exceeded)
+			}
+		})
+	}
+}
+
 // heldBy drops a simulation and says how much memory, in bytes, it held.
 func heldBy(s **simulation) int64 {
 	var with, without runtime.MemStats

@@ -77,3 +77,22 @@ func (r *codeMeter) Code(address common.Address, hash common.Hash) []byte {
 	}
 	return code
 }
+
+// simulationReader counts what a simulation of blocks reads, because its state keeps it until the end.
+// The gas of its calls bounds that, but each block makes system calls besides, which may run code of
+// the client. A slot is read before it is written, and counts with its places in the maps of changes.
+type simulationReader struct{ codeMeter }
+
+func (r *simulationReader) Account(address common.Address) (*types.StateAccount, error) {
+	if !r.memory.fetch(accountBytes) {
+		return nil, errCallMemory
+	}
+	return r.stateReader.Account(address)
+}
+
+func (r *simulationReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
+	if !r.memory.fetch(slotBytes + writeBytes) {
+		return common.Hash{}, errCallMemory
+	}
+	return r.stateReader.Storage(address, slot)
+}

@@ -153,12 +153,12 @@ type blockSimulation struct {
 	gas      uint64 // that is left for all calls
 	db       *stateDatabase
 	state    *state.StateDB
-	memory   memoryMeter // of the codes that state keeps; gas bounds the rest
+	memory   memoryMeter // of what state reads, and of logs
 	chain    *simulatedChain
 }
 
 func (s *blockSimulation) run(parent *types.Header, blocks []BlockCalls, done func(*SimulatedBlock) error) (err error) {
-	reader := &codeMeter{stateReader{db: s.db}, &s.memory}
+	reader := &simulationReader{codeMeter{stateReader{db: s.db}, &s.memory}}
 	if s.state, err = state.NewWithReader(parent.Root, s.db, reader); err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Number, err)
 	}
@@ -172,6 +172,9 @@ func (s *blockSimulation) run(parent *types.Header, blocks []BlockCalls, done fu
 		simulated, err := s.block(parent, draft, &blocks[i])
 		if err != nil {
 			return err
+		}
+		if s.memory.exceeded != nil {
+			return errAborted
 		}
 		parent = simulated.Block.Header()
 		s.chain.add(parent)
@@ -263,7 +266,7 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	}
 	// Since Amsterdam transfers are logs in any case.
 	logs := newSimulatedLogs(s.options.Transfers && !rules.IsAmsterdam, header)
-	seen := &simulatedState{warmState{s.state, newWarmList()}, logs}
+	seen := &simulatedState{warmState{s.state, newWarmList()}, logs, &s.memory}
 	defer seen.warm.release()
 	machine := vm.NewEVM(surroundings, seen, config, vm.Config{NoBaseFee: !s.options.Validate, Tracer: logs.hooks()})
 	defer machine.Release()

@@ -49,11 +49,15 @@ func (l *simulatedLogs) hooks() *tracing.Hooks {
 // simulatedState is the state with the logs of a simulated block.
 type simulatedState struct {
 	warmState
-	logs *simulatedLogs
+	logs   *simulatedLogs
+	memory *memoryMeter
 }
 
 // AddLog implements vm.StateDB.
 func (s *simulatedState) AddLog(log *types.Log) {
+	if !s.memory.write(logBytes + len(log.Data)) {
+		return
+	}
 	s.StateDB.AddLog(log)
 	s.logs.add(log.Address, log.Topics, log.Data)
 }
