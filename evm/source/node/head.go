@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"ashlar/chain"
 	"ashlar/endpoint"
@@ -107,7 +108,7 @@ var ErrNoSubscriptions = errors.New("the node offers no such subscriptions")
 // subscription ends. It returns the reason. All calls of notify are made by one goroutine, and
 // must return soon.
 func (c *Client) SubscribeHeads(ctx context.Context, notify func(head chain.Ref)) error {
-	return c.subscribe(ctx, func() error { return nil }, func(announced json.RawMessage) error {
+	return c.subscribe(ctx, func(context.Context) error { return nil }, func(_ context.Context, announced json.RawMessage) error {
 		ref, err := decodeRef(announced)
 		if err != nil {
 			return fmt.Errorf("an announced head: %w", err)
@@ -118,8 +119,9 @@ func (c *Client) SubscribeHeads(ctx context.Context, notify func(head chain.Ref)
 }
 
 // subscribe creates a subscription, calls begun, and then notify with each message, until ctx
-// is done, the subscription ends, or one of them fails.
-func (c *Client) subscribe(ctx context.Context, begun func() error, notify func(json.RawMessage) error, to ...any) error {
+// is done, the subscription ends, too many messages wait for notify, or one of them fails. Their contexts
+// end with the subscription.
+func (c *Client) subscribe(ctx context.Context, begun func(context.Context) error, notify func(context.Context, json.RawMessage) error, to ...any) error {
 	connecting, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	connection, err := c.connect(connecting)
@@ -135,21 +137,23 @@ func (c *Client) subscribe(ctx context.Context, begun func() error, notify func(
 		return fmt.Errorf("eth_subscribe: %w", endpoint.WithoutURL(err))
 	}
 	defer subscription.Unsubscribe()
-	if err := begun(); err != nil {
-		return err
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-subscription.Err():
-			return fmt.Errorf("the subscription ended: %w", errors.Join(err, errSubscription))
-		case message := <-messages:
-			if err := notify(message); err != nil {
-				return err
-			}
+	waiting := newInbox(c.wait)
+	receiving, end := context.WithCancelCause(ctx)
+	var receiver sync.WaitGroup
+	receiver.Go(func() { end(waiting.receive(receiving, subscription, messages)) })
+	defer receiver.Wait()
+	defer end(nil)
+	err = begun(receiving)
+	for err == nil {
+		var message json.RawMessage
+		if message, err = waiting.take(receiving); err == nil {
+			err = notify(receiving, message)
 		}
 	}
+	if ctx.Err() == nil && receiving.Err() != nil {
+		return context.Cause(receiving) // err may be that it ended
+	}
+	return err
 }
 
 // errSubscription is used if go-ethereum's client gives no reason.

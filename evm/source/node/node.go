@@ -54,6 +54,7 @@ type Client struct {
 	name string
 	http *http.Client
 	most int64 // maximum bytes of the responses to a batch
+	wait int   // maximum bytes of the messages of a subscription that wait
 
 	dialing sync.Mutex
 	rpc     *rpc.Client // guarded by dialing; nil before first use
@@ -70,7 +71,7 @@ func New(address string) (*Client, error) {
 		return nil, err
 	}
 	transport := &boundedTransport{to: http.DefaultTransport.(*http.Transport).Clone(), most: answerBytes}
-	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes}, nil
+	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes, wait: inboxBytes}, nil
 }
 
 // Schemes returns the URL schemes that a node may have.

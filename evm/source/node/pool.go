@@ -73,7 +73,7 @@ func decodeWaiting(object json.RawMessage) (*types.Transaction, bool) {
 // the reason: ErrNoSubscriptions if the node does not support it. All calls of notify are made
 // by one goroutine.
 func (c *Client) SubscribePool(ctx context.Context, notify func(*types.Transaction)) error {
-	begun := func() error {
+	begun := func(ctx context.Context) error {
 		waiting, err := c.Pool(ctx)
 		if errors.Is(err, ErrNoPool) {
 			return nil
@@ -83,7 +83,7 @@ func (c *Client) SubscribePool(ctx context.Context, notify func(*types.Transacti
 		}
 		return err
 	}
-	return c.subscribe(ctx, begun, func(announced json.RawMessage) error {
+	return c.subscribe(ctx, begun, func(ctx context.Context, announced json.RawMessage) error {
 		var hash common.Hash
 		if json.Unmarshal(announced, &hash) == nil { // the node does not support full transactions
 			if err := c.call(ctx, &announced, "eth_getTransactionByHash", hash); err != nil && !refuses(err) {
