@@ -144,6 +144,13 @@ func (d *disk) path(number uint64) string {
 	return filepath.Join(d.o.Dir, fmt.Sprintf("%08d", number))
 }
 
+// diskForm is that of the rows that are kept. Those of another form are dropped: the first one says that there
+// are no blocks below the first one of a network, which may have been added since.
+const diskForm = "2"
+
+// name names the store and the form of the rows.
+func (d *disk) name() string { return d.o.Store + "/" + diskForm }
+
 // openNumber opens a store, or returns nil if it has rows of another store, or is damaged.
 func (d *disk) openNumber(ctx context.Context, number uint64) (kv.Store, error) {
 	s, err := d.o.Open(d.path(number), d.options())
@@ -155,7 +162,7 @@ func (d *disk) openNumber(ctx context.Context, number uint64) (kv.Store, error) 
 		return nil, err
 	}
 	name, err := s.Pointer(ctx, pointerStore)
-	if err == nil && string(name) == d.o.Store {
+	if err == nil && string(name) == d.name() {
 		return s, nil
 	}
 	if errors.Is(err, kv.ErrNotFound) {
@@ -171,7 +178,7 @@ func (d *disk) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.CompareAndSet(ctx, pointerStore, nil, []byte(d.o.Store)); err != nil {
+	if err := s.CompareAndSet(ctx, pointerStore, nil, []byte(d.name())); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	d.mu.Lock()
