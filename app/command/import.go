@@ -79,17 +79,26 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	if err != nil {
 		return err
 	}
-	made, open := place.New, place.Open // made: the store, if there is one, is this import's own
+	made, open := false, place.Open // made: the store is this import's own
 	place.Open = func(o kv.Options) (kv.Store, error) {
+		exists, err := data.Exists(ctx, i.Network) // another process may have made it since
+		if err != nil {
+			return nil, err
+		}
+		made = !exists
 		accept := o.Accept
-		o.Accept = func(r kv.Reader) error { // another process has made it meanwhile
+		o.Accept = func(r kv.Reader) error { // there is one
 			made = false
 			if accept == nil {
 				return nil
 			}
 			return accept(r)
 		}
-		return open(o)
+		store, err := open(o)
+		if errors.Is(err, kv.ErrInUse) {
+			made = false
+		}
+		return store, err
 	}
 	under, err := i.open(ctx, f, place)
 	if err != nil {
