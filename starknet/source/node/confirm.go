@@ -28,9 +28,9 @@ func (g *Group) confirm(ctx context.Context, agreed []*member, by *member, block
 	if covered {
 		return nil
 	}
-	same, differ := 1, make(map[*member]error)
+	same, differ := []*member{by}, make(map[*member]error)
 	for _, m := range agreed {
-		if m == by || same == g.quorum || time.Now().Before(m.resting) {
+		if m == by || len(same) == g.quorum || time.Now().Before(m.resting) {
 			continue
 		}
 		theirs, err := g.proven(ctx, m, blocks[0].Number, target)
@@ -41,15 +41,18 @@ func (g *Group) confirm(ctx context.Context, agreed []*member, by *member, block
 			differ[m] = err
 			continue
 		}
-		same++
+		same = append(same, m)
 	}
-	if same == g.quorum {
+	if len(same) == g.quorum {
 		for m, err := range differ {
 			refuted[m] = err
 		}
+		for _, m := range same { // who differed from a liar before
+			delete(refuted, m)
+		}
 		return nil
 	}
-	err := fmt.Errorf("%d must send the same contents of blocks %d to %d, but %d did", g.quorum, blocks[0].Number, target.Number, same)
+	err := fmt.Errorf("%d must send the same contents of blocks %d to %d, but %d did", g.quorum, blocks[0].Number, target.Number, len(same))
 	for _, one := range differ {
 		err = fmt.Errorf("%w: %w", err, one)
 		refuted[by] = one

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/internal/await"
 	"ashlar/starknet"
 	"ashlar/starknet/source/node/nodetest"
@@ -56,6 +57,21 @@ func TestGroupConfirmsContents(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A node that differed from a liar, while no quorum could be asked, is not blamed once a quorum sends what it sent.
+func TestGroupForgivesNodes(t *testing.T) {
+	main := makeChain(nil, 0, 3, 1)
+	g := newGroup(t, 2, nodetest.New(t, 10, main), nodetest.New(t, 10, main))
+	blocks, err := g.proven(t.Context(), g.members[1], main[0].Number, chain.Ref{Number: main[2].Number, Hash: common.Hash(main[2].Hash)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuted := map[*member]error{g.members[0]: errContradiction}
+	err = g.confirm(t.Context(), g.members, g.members[1], blocks, chain.Ref{Number: main[2].Number, Hash: common.Hash(main[2].Hash)}, refuted)
+	if err != nil || len(refuted) > 0 {
+		t.Errorf("%v, %d nodes are blamed", err, len(refuted))
 	}
 }
 
