@@ -21,9 +21,7 @@ func (a *API) blockNumber(ctx context.Context, params, out []byte) ([]byte, erro
 	if err != nil {
 		return out, err
 	}
-	if err := a.weakenHead(ctx, view); err != nil {
-		return out, err
-	}
+	a.weakenHead(ctx, view)
 	return strconv.AppendUint(out, view.Span().Last.Number, 10), nil
 }
 
@@ -36,9 +34,7 @@ func (a *API) blockHashAndNumber(ctx context.Context, params, out []byte) ([]byt
 	if err != nil {
 		return out, err
 	}
-	if err := a.weakenHead(ctx, view); err != nil {
-		return out, err
-	}
+	a.weakenHead(ctx, view)
 	last := view.Span().Last
 	out = append(out, `{"block_hash":`...)
 	out = appendFelt(out, starknet.Felt(last.Hash))
