@@ -126,6 +126,7 @@ func checkStartSource(ctx context.Context, store kv.Reader, source, done common.
 		if done == (common.Hash{}) {
 			return nil // nothing was written yet
 		}
+		return fmt.Errorf("%w: an earlier version has begun it, and did not note from which source (remove the network, and begin again)", ErrStarting)
 	case err != nil:
 		return fmt.Errorf("archive: %s: %w", pointerStartSource, err)
 	case bytes.Equal(stored, source[:]):
