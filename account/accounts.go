@@ -178,7 +178,7 @@ func (a *Accounts) keep(p *person) {
 	if before.Email != p.Email && a.emails[before.Email] == h { // else another account has it now
 		delete(a.emails, before.Email)
 	}
-	if before.identity != nil {
+	if before.identity != nil && a.identities[*before.identity] == h {
 		delete(a.identities, *before.identity)
 	}
 	a.indexMembers(p.ID, before.team, p.team)
