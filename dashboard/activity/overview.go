@@ -49,7 +49,8 @@ func Overview(v *site.Visit) error {
 	now := time.Now()
 	p := overviewPage{Keys: keys.Usable(own, now), Costs: site.CostRange(networks), Resets: keys.UntilMidnight(now), Span: readSpan(v.R.URL.Query(), spanDay)}
 	p.Tabs = tabs(v, p.Span)
-	if p.New, err = isNew(v, keys.IDs(v.Account.ID, own, time.Time{})); err != nil {
+	live, ended := keys.Divide(own, now)
+	if p.New, err = isNew(v, keys.IDs(v.Account.ID, append(live, ended...), time.Time{})); err != nil {
 		return err
 	}
 	if p.Limits, err = limitLines(v, own, now); err != nil {
