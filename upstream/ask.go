@@ -39,7 +39,7 @@ type flight struct {
 // share makes a call, or waits for the answer to an identical one that is under way. The
 // call is canceled when nobody waits for it anymore. The account of the first caller holds the
 // answer while it arrives. If it has no memory for it, the others make the call on their own, and so
-// does a caller whose check refuses the answer: that of the first one may have accepted more.
+// do callers if the check of the first one refuses the answer, or their own: these need not be the same.
 func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 	key := c.Method + "\x00" + string(c.Params) + "\x00" + strconv.FormatUint(c.Needs, 16) + string(c.AsOf[:])
 	p.mu.Lock()
@@ -55,7 +55,8 @@ func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 	p.mu.Unlock()
 	select {
 	case <-f.done:
-		if joined && (errors.Is(f.err, limit.ErrMemory) || f.err == nil && c.check(f.answer.Result) != nil) {
+		refused := errors.Is(f.err, limit.ErrMemory) || errors.Is(f.err, errUnfit) || errors.Is(f.err, ErrLie) || f.err == nil && c.check(f.answer.Result) != nil
+		if joined && refused {
 			return p.ask(ctx, c)
 		}
 		return f.answer, f.err

@@ -100,6 +100,42 @@ func TestJoinedCallsAreChecked(t *testing.T) {
 	asking.Wait()
 }
 
+// A caller that joins a call does not fail because the other's check refuses the answer.
+func TestJoinedCallsAreRefused(t *testing.T) {
+	f := newFake(t, 7, 10)
+	hold := make(chan struct{})
+	f.answer = func(string, json.RawMessage) (any, *NodeError) { <-hold; return "right", nil }
+	p := open(t, Config{Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		if a, err := p.Ask(t.Context(), Call{Method: "m", Check: func(json.RawMessage) error { return Unfit("it is not what was asked for") }}); err == nil {
+			t.Errorf("the answer is %s", a.Result)
+		}
+	})
+	until(t, "the call is sent", func() bool { return f.asked("m") == 1 })
+	asking.Go(func() {
+		if a, err := p.Ask(t.Context(), Call{Method: "m"}); err != nil || string(a.Result) != `"right"` {
+			t.Errorf("the answer is %s, %v", a.Result, err)
+		}
+	})
+	awaitCallers(t, p, 2)
+	close(hold)
+	asking.Wait()
+}
+
+// Logs that are too large are an answer, which no other node is asked for. A node that sends as much where no
+// filter of a client selects it fails.
+func TestTooLargeAnswers(t *testing.T) {
+	err := fmt.Errorf("read: %w", ErrTooLarge)
+	if why, _ := (&Call{Method: "eth_getLogs"}).faultOf(err); why != answered {
+		t.Errorf("logs: %v", why)
+	}
+	if why, _ := (&Call{Method: "eth_getBlockByNumber"}).faultOf(err); why != failed {
+		t.Errorf("a block: %v", why)
+	}
+}
+
 // Several calls go in batches; what a node leaves out is asked again, and a node without
 // batches gets single calls.
 func TestAskAll(t *testing.T) {

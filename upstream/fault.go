@@ -164,10 +164,17 @@ type httpError struct {
 
 func (e *httpError) Error() string { return fmt.Sprintf("HTTP status %d", e.status) }
 
+// IsTooLarge reports whether an answer is larger than [Config.Bytes], or than its account has memory for.
+func IsTooLarge(err error) bool {
+	return errors.Is(err, ErrTooLarge) || errors.Is(err, limit.ErrMemory)
+}
+
 // faultOf says what a failed call means.
 func (c *Call) faultOf(err error) (fault, time.Duration) {
-	if errors.Is(err, limit.ErrMemory) {
-		return answered, 0 // another node would send as much
+	// Another node would send as much. Only what a client's filter selects can be so much: a node that sends
+	// without end elsewhere fails.
+	if errors.Is(err, limit.ErrMemory) || errors.Is(err, ErrTooLarge) && c.Method == "eth_getLogs" {
+		return answered, 0
 	}
 	why, rest := faultOf(c.Method, err)
 	if why == answered && c.Stored {
