@@ -94,6 +94,8 @@ func translate(err error) error {
 		return errTransactions
 	case errors.As(err, &aside):
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: aside.Error()}
+	case errors.Is(err, upstream.ErrTooLarge):
+		return errTooLarge
 	case errors.Is(err, upstream.ErrUnavailable):
 		return errUnavailable
 	case errors.As(err, &node):
@@ -109,6 +111,9 @@ var (
 
 // errUnavailable has no details: they name nodes, which are the operator's.
 var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstream node can answer now: try again later"}
+
+// errTooLarge is about the logs of one block: a longer range is halved first.
+var errTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the answer of the upstream node is too large: ask for less"}
 
 // Errors about blocks that package check refuses.
 var (

@@ -102,7 +102,7 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 	case c.checked:
 		return c.checkedLogs(ctx, view, f, limit, found)
 	}
-	count, most := 0, uint64(maxSpan)
+	count, most, atOnce := 0, uint64(maxSpan), uint64(maxSpan)
 	for from := f.From; from <= f.To; {
 		to := min(f.To, from+min(most, c.span.get())-1)
 		if final, ok := view.Finalized(); ok && from <= final && to > final {
@@ -116,15 +116,16 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 			most = c.shorten(refusal, from, to)
 			continue
 		}
-		if errors.Is(err, upstream.ErrTooLarge) && from < to {
+		if upstream.IsTooLarge(err) && from < to {
 			most = (to - from + 1) / 2
+			atOnce = most // a longer part would be sent in vain again
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		c.span.worked(to - from + 1)
-		most = min(maxSpan, 2*most)
+		most = min(atOnce, 2*most)
 		if count += len(logs); count > limit {
 			first := logs[len(logs)-(count-limit)] // that does not fit
 			return tooManyAt(f, first.Block, limit)
