@@ -95,18 +95,23 @@ func (h *header) UnmarshalJSON(answer []byte) error {
 	if err := checkExtra(&h.Header); err != nil {
 		return err
 	}
-	h.complete()
-	return nil
+	return h.complete()
 }
 
 // complete makes the header from what its hash covers. A number that is missing before other fields,
-// such as the gas of blobs, has the encoding of zero, so a node could leave it out.
-func (h *header) complete() {
+// such as the gas of blobs, has the encoding of zero, so a node could leave it out. A missing hash has that
+// of no hash, so a header without it is none.
+func (h *header) complete() error {
 	encoded, err := rlp.EncodeToBytes(&h.Header)
 	whole := new(types.Header)
-	if err == nil && rlp.DecodeBytes(encoded, whole) == nil {
-		h.Header = *whole
+	if err == nil {
+		err = rlp.DecodeBytes(encoded, whole)
 	}
+	if err != nil {
+		return fmt.Errorf("a field before another one is missing: %w", err)
+	}
+	h.Header = *whole
+	return nil
 }
 
 func checkExtra(h *types.Header) error {
