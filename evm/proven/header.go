@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// mostPriceExponent bounds the exponent of the price of blobs, e^(excess/fraction). With a higher one the
-// price has more than 256 bits.
+// mostPriceExponent bounds the exponent of the price of blobs, e^(excess/fraction), with the greatest fraction
+// of a chain. With a higher one the price has more than 256 bits.
 const mostPriceExponent = 178
 
 // parseHeader decodes the answer to a question for the header with a number, and checks it.
@@ -48,8 +48,9 @@ func (r *Remote) checkHeader(header *types.Header, number uint64) error {
 	if (header.ExcessBlobGas != nil) != wants || (header.BlobGasUsed != nil) != wants {
 		return lie(what, "it has excess blob gas: %t, and blob gas: %t, want %t", header.ExcessBlobGas != nil, header.BlobGasUsed != nil, wants)
 	}
-	if most := mostExcess(r.chain); wants && *header.ExcessBlobGas > most {
-		return lie(what, "its excess blob gas is %d (want at most %d)", *header.ExcessBlobGas, most)
+	// The excess after the block is that before it and what the block used.
+	if most := mostExcess(r.chain); wants && max(*header.ExcessBlobGas, *header.BlobGasUsed) > most {
+		return lie(what, "its excess blob gas is %d, used are %d (want at most %d)", *header.ExcessBlobGas, *header.BlobGasUsed, most)
 	}
 	return nil
 }

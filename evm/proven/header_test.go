@@ -44,6 +44,7 @@ func TestMadeUpHeaders(t *testing.T) {
 		{"a number of 65 bits", madeUpLength, func(h *types.Header) { h.Number.Lsh(big.NewInt(1), 64).Add(h.Number, big.NewInt(madeUpLength)) }},
 		{"no gas limit", madeUpLength, func(h *types.Header) { h.GasLimit, h.GasUsed = 0, 0 }},
 		{"more gas than its limit", madeUpLength, func(h *types.Header) { h.GasUsed = h.GasLimit + 1 }},
+		{"much blob gas", madeUpLength, func(h *types.Header) { *h.BlobGasUsed = math.MaxUint64 }},
 		{"much excess blob gas", madeUpLength, func(h *types.Header) { *h.ExcessBlobGas = math.MaxUint64 }},
 	} {
 		t.Run(e.name, func(t *testing.T) {
