@@ -175,6 +175,32 @@ func TestSimulationMemory(t *testing.T) {
 	}
 }
 
+// TestReadsOfAbsentAccounts asks again and again for an account that does not exist, of which the state keeps
+// nothing.
+func TestReadsOfAbsentAccounts(t *testing.T) {
+	w := newWorld()
+	w.put(contract, 1, looping(func(p *program.Program) { p.Push(0xabc).Op(vm.EXTCODESIZE, vm.POP) }))
+	for _, address := range []common.Address{params.WithdrawalQueueAddress, params.ConsolidationQueueAddress} {
+		w.put(address, 0, []byte{byte(vm.STOP)})
+	}
+	e := newCaller(t)
+	call := BlockCalls{Calls: []*Message{{To: &contract, Gas: ptr[uint64](24_000_000)}}}
+	err := e.SimulateBlocks(t.Context(), Parent{Header: w.at().Header, State: w}, []BlockCalls{call, call}, SimulationOptions{},
+		func(*SimulatedBlock) error { return nil })
+	if err != nil {
+		t.Errorf("simulate: %v", err)
+	}
+	err = e.CallBundles(t.Context(), w.at(), []Bundle{{Calls: call.Calls}, {Calls: call.Calls}}, CallOptions{}, func(_, _ int, result BundleResult) error {
+		if got := describe(result.Err); got == errCallMemory.Error() {
+			t.Errorf("a call of a bundle ended with %q", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("call bundles: %v", err)
+	}
+}
+
 // TestSimulationMemoryOfSystemCalls simulates blocks whose system calls, which use none of the gas of the
 // simulation, run code of the client that logs as much as it can.
 func TestSimulationMemoryOfSystemCalls(t *testing.T) {
@@ -205,7 +231,7 @@ func TestSimulationReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory := &memoryMeter{read: callMemory - 2000}
-			r := &simulationReader{codeMeter{stateReader{db: newDatabase(t.Context(), Parent{State: w}, false)}, memory}}
+			r := &simulationReader{newAccountMeter(newDatabase(t.Context(), Parent{State: w}, false), memory)}
 			reads := 0
 			for read(r) == nil && reads < 10 {
 				reads++

@@ -158,7 +158,7 @@ type blockSimulation struct {
 }
 
 func (s *blockSimulation) run(parent *types.Header, blocks []BlockCalls, done func(*SimulatedBlock) error) (err error) {
-	reader := &simulationReader{codeMeter{stateReader{db: s.db}, &s.memory}}
+	reader := &simulationReader{newAccountMeter(s.db, &s.memory)}
 	if s.state, err = state.NewWithReader(parent.Root, s.db, reader); err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Number, err)
 	}
