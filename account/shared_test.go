@@ -252,6 +252,41 @@ func TestAddressOfAnotherBefore(t *testing.T) {
 	}
 }
 
+// A provider's user has another account than before. Another process that learns of both changes at once finds it.
+func TestIdentityOfAnotherBefore(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	here := openAccounts(t, store, Config{Shared: true})
+	create := func(email string) Account {
+		t.Helper()
+		token, a, err := here.Create(t.Context(), NewAccount{Email: email})
+		if err == nil {
+			_, _, err = here.SetPassword(t.Context(), token, secret, netip.Addr{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for i := range 8 { // the order of the accounts is random
+		first, second := create(fmt.Sprintf("a%d@example.org", i)), create(fmt.Sprintf("b%d@example.org", i))
+		who := at(fmt.Sprint(i), "")
+		if _, err := here.Link(t.Context(), first.ID, who); err != nil {
+			t.Fatal(err)
+		}
+		there := openAccounts(t, store, Config{Shared: true})
+		if _, err := here.Unlink(t.Context(), first.ID, secret, where(i)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := here.Link(t.Context(), second.ID, who); err != nil {
+			t.Fatal(err)
+		}
+		refresh(t, there)
+		if a, _, err := there.Arrive(t.Context(), who, Provided{}); err != nil || a.ID != second.ID {
+			t.Errorf("the account of the user is %s, %v, expected %s", a.ID, err, second.ID)
+		}
+	}
+}
+
 // An account cannot get an address that another process has just given to a new account.
 func TestChangeOfAddressAtTwoProcesses(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
