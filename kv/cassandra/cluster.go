@@ -164,7 +164,7 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, err)
 	}
 	if err := c.checkSchema(ctx, readOnly); err != nil {
-		c.session.Close()
+		closeSession(c.session, c.log)
 		return nil, fmt.Errorf("cassandra at %v: keyspace %s: %w", config.Hosts, config.Keyspace, err)
 	}
 	return c, nil
@@ -235,8 +235,35 @@ func createSession(ctx context.Context, o *gocql.ClusterConfig) (*gocql.Session,
 
 // Close closes the connection.
 func (c *Cluster) Close() error {
-	c.session.Close()
+	closeSession(c.session, c.log)
 	return nil
+}
+
+// closeTime is how long the driver may take to close a session.
+const closeTime = 5 * time.Second
+
+// closeSession closes a session. The driver waits for ever if it is just connecting to a node again: it then
+// waits for metadata that it has stopped to read. So a goroutine may be left, with what it has open; all
+// statements have been answered before.
+func closeSession(session *gocql.Session, log *slog.Logger) {
+	if !inTime(session.Close, closeTime) {
+		log.Warn("the connections to Cassandra were not closed in time, and are left to the end of the process", "waited", closeTime)
+	}
+}
+
+// inTime reports whether f has returned within a time.
+func inTime(f func(), most time.Duration) bool {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		f()
+	}()
+	select {
+	case <-returned:
+		return true
+	case <-time.After(most):
+		return false
+	}
 }
 
 // otherNodes tries a statement at up to three nodes. Further attempts are made by retry.

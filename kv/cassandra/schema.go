@@ -47,7 +47,7 @@ func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
 	if err != nil {
 		return translate(err)
 	}
-	defer session.Close()
+	defer closeSession(session, c.log)
 	if c.config.Datacenter == "" {
 		query := session.Query("SELECT data_center FROM system.local").Consistency(gocql.One)
 		if err := c.scan(ctx, query, &c.config.Datacenter); err != nil {

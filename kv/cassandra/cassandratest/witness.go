@@ -125,7 +125,7 @@ func (w *Witness) askNode(ctx context.Context, i int) {
 			err = session.Query("SELECT key FROM system.local").Consistency(gocql.One).ExecContext(ctx)
 		}
 		if err != nil && session != nil {
-			session.Close()
+			go session.Close() // for which the driver waits for ever if it is just connecting again
 			session = nil
 		}
 		if !w.isAway(i, began) {
@@ -133,7 +133,7 @@ func (w *Witness) askNode(ctx context.Context, i int) {
 		}
 	})
 	if session != nil {
-		session.Close()
+		go session.Close()
 	}
 }
 
