@@ -185,12 +185,12 @@ func TestReadsOfAbsentAccounts(t *testing.T) {
 	}
 	e := newCaller(t)
 	call := BlockCalls{Calls: []*Message{{To: &contract, Gas: ptr[uint64](24_000_000)}}}
-	err := e.SimulateBlocks(t.Context(), Parent{Header: w.at().Header, State: w}, []BlockCalls{call, call}, SimulationOptions{},
+	err := e.SimulateBlocks(t.Context(), Parent{Header: w.at().Header, State: w}, []BlockCalls{call}, SimulationOptions{},
 		func(*SimulatedBlock) error { return nil })
 	if err != nil {
 		t.Errorf("simulate: %v", err)
 	}
-	err = e.CallBundles(t.Context(), w.at(), []Bundle{{Calls: call.Calls}, {Calls: call.Calls}}, CallOptions{}, func(_, _ int, result BundleResult) error {
+	err = e.CallBundles(t.Context(), w.at(), []Bundle{{Calls: call.Calls}}, CallOptions{}, func(_, _ int, result BundleResult) error {
 		if got := describe(result.Err); got == errCallMemory.Error() {
 			t.Errorf("a call of a bundle ended with %q", got)
 		}
