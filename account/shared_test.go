@@ -207,6 +207,19 @@ func TestChangesOfTwoProcesses(t *testing.T) {
 	}
 }
 
+// createWithPassword creates an account whose password is secret.
+func createWithPassword(t *testing.T, accounts *Accounts, email string) Account {
+	t.Helper()
+	token, a, err := accounts.Create(t.Context(), NewAccount{Email: email})
+	if err == nil {
+		_, _, err = accounts.SetPassword(t.Context(), token, secret, netip.Addr{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // An account has the address that another one had before. Another process that learns of both changes at
 // once disables neither.
 func TestAddressOfAnotherBefore(t *testing.T) {
@@ -217,19 +230,8 @@ func TestAddressOfAnotherBefore(t *testing.T) {
 	if _, err := OpenKeyring(t.Context(), here); err != nil { // which deleting an account needs
 		t.Fatal(err)
 	}
-	create := func(email string) Account {
-		t.Helper()
-		token, a, err := here.Create(t.Context(), NewAccount{Email: email})
-		if err == nil {
-			_, _, err = here.SetPassword(t.Context(), token, secret, netip.Addr{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
 	for i := range 8 { // the order of the accounts is random
-		first := create(somebody)
+		first := createWithPassword(t, here, somebody)
 		there := openAccounts(t, store, config)
 		if err := here.RequestChange(t.Context(), first.ID, secret, fmt.Sprintf("%d@example.org", i), where(i)); err != nil {
 			t.Fatal(err)
@@ -238,7 +240,7 @@ func TestAddressOfAnotherBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent.next(t) // which notifies the old address
-		second := create(somebody)
+		second := createWithPassword(t, here, somebody)
 		refresh(t, there)
 		if a, err := there.Find(somebody); err != nil || a.ID != second.ID || !a.Enabled() {
 			t.Errorf("the account with the address is %+v, %v", a, err)
@@ -256,19 +258,8 @@ func TestAddressOfAnotherBefore(t *testing.T) {
 func TestIdentityOfAnotherBefore(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	here := openAccounts(t, store, Config{Shared: true})
-	create := func(email string) Account {
-		t.Helper()
-		token, a, err := here.Create(t.Context(), NewAccount{Email: email})
-		if err == nil {
-			_, _, err = here.SetPassword(t.Context(), token, secret, netip.Addr{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
 	for i := range 8 { // the order of the accounts is random
-		first, second := create(fmt.Sprintf("a%d@example.org", i)), create(fmt.Sprintf("b%d@example.org", i))
+		first, second := createWithPassword(t, here, fmt.Sprintf("a%d@example.org", i)), createWithPassword(t, here, fmt.Sprintf("b%d@example.org", i))
 		who := at(fmt.Sprint(i), "")
 		if _, err := here.Link(t.Context(), first.ID, who); err != nil {
 			t.Fatal(err)
