@@ -257,7 +257,7 @@ func (a *API) appendUnmined(out []byte, hash common.Hash) ([]byte, error) {
 // blobs as in geth, or none.
 func (a *API) appendUnminedRaw(out []byte, hash common.Hash) ([]byte, error) {
 	if waiting := a.chain.Pool(); waiting != nil {
-		if tx, ok := waiting.GetWithBlobs(hash); ok {
+		if tx, _, ok := waiting.GetWithBlobs(hash); ok {
 			raw, err := tx.MarshalBinary()
 			return appendHex(out, raw), err
 		}

@@ -314,24 +314,20 @@ func (p *Pool) review(ctx context.Context, forked bool) error {
 
 // Get returns the transaction with a hash, without its blobs, and its sender.
 func (p *Pool) Get(hash common.Hash) (tx *types.Transaction, from common.Address, ok bool) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	w := p.byHash[hash]
-	if w == nil {
-		return nil, from, false
+	if tx, from, ok = p.GetWithBlobs(hash); ok {
+		tx = tx.WithoutBlobTxSidecar()
 	}
-	return w.tx.WithoutBlobTxSidecar(), w.from, true
+	return tx, from, ok
 }
 
 // GetWithBlobs is Get for a transaction with its blobs.
-func (p *Pool) GetWithBlobs(hash common.Hash) (tx *types.Transaction, ok bool) {
+func (p *Pool) GetWithBlobs(hash common.Hash) (tx *types.Transaction, from common.Address, ok bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	w := p.byHash[hash]
-	if w == nil {
-		return nil, false
+	if w := p.byHash[hash]; w != nil {
+		return w.tx, w.from, true
 	}
-	return w.tx, true
+	return nil, from, false
 }
 
 // Remove removes a transaction if it is in the pool.

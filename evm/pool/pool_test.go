@@ -240,7 +240,7 @@ func TestBlobs(t *testing.T) {
 	if !ok || got.BlobTxSidecar() != nil {
 		t.Error("Get does not return a blob transaction, or returns it with the blob")
 	}
-	if got, ok := b.pool.GetWithBlobs(tx.Hash()); !ok || got.BlobTxSidecar() == nil {
+	if got, _, ok := b.pool.GetWithBlobs(tx.Hash()); !ok || got.BlobTxSidecar() == nil {
 		t.Error("GetWithBlobs does not return a blob transaction with the blob")
 	}
 
