@@ -163,19 +163,25 @@ func topicsMatch(positions [][]common.Hash, topics []common.Hash) bool {
 	return true
 }
 
+// placedOf returns a copy of a log that is visited.
+func placedOf(log *Log) (placedLog, error) {
+	hash, err := log.TransactionHash()
+	l := placedLog{
+		address: log.Address, data: slices.Clone(log.Data), block: log.Block.Number,
+		hash: hash, transaction: log.Transaction, index: log.Index,
+	}
+	for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {
+		l.topics = append(l.topics, common.Hash(topics[:common.HashLength]))
+	}
+	return l, err
+}
+
 // ask collects the logs that Logs visits.
 func (c *logChain) ask(ctx context.Context, f *Filter, limit int) (found []placedLog, err error) {
 	err = c.Logs(ctx, f, limit, func(log *Log) error {
-		hash, err := log.TransactionHash()
+		l, err := placedOf(log)
 		if err != nil {
 			return err
-		}
-		l := placedLog{
-			address: log.Address, data: slices.Clone(log.Data), block: log.Block.Number,
-			hash: hash, transaction: log.Transaction, index: log.Index,
-		}
-		for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {
-			l.topics = append(l.topics, common.Hash(topics[:common.HashLength]))
 		}
 		found = append(found, l)
 		return nil

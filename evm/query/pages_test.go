@@ -1,12 +1,9 @@
 package query
 
 import (
-	"slices"
 	"testing"
 
 	"ashlar/history/paging"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 // TestPagesAreTheLogsThatMatch compares pages of random filters and sizes with a linear search.
@@ -23,14 +20,7 @@ func TestPagesAreTheLogsThatMatch(t *testing.T) {
 			r := paging.Range{Begin: paging.Place{Block: f.From}, To: f.To, Size: 1 + c.random.IntN(60)}
 			for {
 				next, err := c.LogPage(t.Context(), f, r, func(log *Log) error {
-					hash, err := log.TransactionHash()
-					l := placedLog{
-						address: log.Address, data: slices.Clone(log.Data), block: log.Block.Number,
-						hash: hash, transaction: log.Transaction, index: log.Index,
-					}
-					for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {
-						l.topics = append(l.topics, common.Hash(topics[:common.HashLength]))
-					}
+					l, err := placedOf(log)
 					got = append(got, l)
 					return err
 				})
