@@ -45,7 +45,7 @@ func (i *inbox) receive(ctx context.Context, s *rpc.ClientSubscription, messages
 	}
 }
 
-// put returns false if there is no room. A message alone has room in any case.
+// put returns false if there is no room. A single message always has room.
 func (i *inbox) put(message json.RawMessage) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
