@@ -162,35 +162,6 @@ func (a *Accounts) Reload(config Config) {
 	a.policy.Store(&policy{cmp.Or(config.Registration, RegistrationInvited), cmp.Or(config.Keys, DefaultKeys), config.Teams})
 }
 
-// keep makes p the current revision of its account in memory.
-func (a *Accounts) keep(p *person) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	h := a.people[p.ID]
-	if h == nil {
-		h = new(holder)
-		a.people[p.ID] = h
-	}
-	before := h.load()
-	if before == nil {
-		before = new(person)
-	}
-	if before.Email != p.Email && a.emails[before.Email] == h { // else another account has it now
-		delete(a.emails, before.Email)
-	}
-	if before.identity != nil && a.identities[*before.identity] == h {
-		delete(a.identities, *before.identity)
-	}
-	a.indexMembers(p.ID, before.team, p.team)
-	if p.identity != nil {
-		a.identities[*p.identity] = h
-	}
-	h.state.Store(p)
-	if p.Email != "" { // a team has none, and that of an unreadable account may be unknown
-		a.emails[p.Email] = h
-	}
-}
-
 // List returns all accounts, oldest first.
 func (a *Accounts) List(context.Context) ([]Account, error) {
 	a.mu.RLock()

@@ -74,7 +74,8 @@ func New() *Log {
 	}
 }
 
-// Add adds a failure of a key. Its time is now; its texts are shortened and copied. params is not retained, and is kept only if the owner has asked for it.
+// Add adds a failure of a key. Its time is now; its texts are shortened and copied. params is not retained, and
+// is kept only if the owner has asked for it.
 func (l *Log) Add(key account.KeyID, f Failure, params []byte) {
 	if l == nil {
 		return

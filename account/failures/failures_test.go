@@ -109,7 +109,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// What is kept does not keep the head of the request in memory, of which an origin is a part.
+// A failure that is kept does not hold the head of its request in memory, of which an origin is a part.
 func TestTextsAreCopied(t *testing.T) {
 	l := New()
 	head := "Origin: https://app.example.org, and much more"
