@@ -56,19 +56,9 @@ func runSoak(ctx context.Context, length time.Duration) (err error) {
 		return err
 	}
 	group.Go(func() error { return b.run(beside) })
-	var taken []held
-	for round := range rounds {
-		if err := clients.load(beside, length/rounds); err != nil {
-			return errors.Join(err, group.Wait())
-		}
-		h, err := s.sampleInto(ctx, before, filepath.Join(profiles, fmt.Sprintf("round%02d", round+1)))
-		if err != nil {
-			return err
-		}
-		taken = append(taken, h)
-	}
+	taken, err := s.rounds(beside, clients, length, before, profiles)
 	stop()
-	if err := group.Wait(); err != nil {
+	if err := errors.Join(err, group.Wait()); err != nil {
 		return err
 	}
 	fmt.Printf("%d blocks followed, of which %d were replaced; a network made, rewound and removed %d times\n",
@@ -77,6 +67,21 @@ func runSoak(ctx context.Context, length time.Duration) (err error) {
 		return fmt.Errorf("%w\nheap profiles: %s", err, profiles)
 	}
 	return os.RemoveAll(profiles)
+}
+
+// rounds has the clients work for so long, and samples after each round.
+func (s *served) rounds(ctx context.Context, clients clients, length time.Duration, goroutines float64, profiles string) (taken []held, err error) {
+	for round := range rounds {
+		if err := clients.load(ctx, length/rounds); err != nil {
+			return nil, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		h, err := s.sampleInto(ctx, goroutines, filepath.Join(profiles, fmt.Sprintf("round%02d", round+1)))
+		if err != nil {
+			return nil, err
+		}
+		taken = append(taken, h)
+	}
+	return taken, nil
 }
 
 // sampleInto waits until a service rests, samples and prints what it holds, and writes its
