@@ -122,7 +122,7 @@ func decodeDeleted(id ID, value []byte) (*person, error) {
 	return &person{Account: Account{ID: id, deleted: true}, number: lastRevision, invitation: r.Invitation}, nil
 }
 
-// unreadableAccount returns what can be told of an account whose newest row has a fault.
+// unreadableAccount returns what is known of an account whose newest row has a fault.
 func unreadableAccount(id ID, row row, fault error) *person {
 	var r accountRecord
 	if len(row.value) > 0 {

@@ -1,9 +1,11 @@
 // Package account stores the service's user accounts, invitations and API keys.
 //
 // An account ([Accounts]) is created by registration, with or without an invitation
-// depending on the configuration, or by an operator. Its user signs in, currently with
-// an e-mail address and a password, and receives a [Session]. Another way to
-// authenticate a user can be added by calling [Accounts.Begin].
+// depending on the configuration, or by an operator. Its user signs in and receives a
+// [Session]: with an e-mail address and a password ([Accounts.SignIn]), with a passkey
+// ([Accounts.SignInWithPasskey]), or at an OpenID Connect provider ([Accounts.Arrive]). If
+// the account has a second factor, the error is a [*CodeNeeded], and [Accounts.Confirm]
+// begins the session. A passkey counts as both factors.
 //
 // A team ([Accounts.CreateTeam]) is an account that nobody signs in to. It owns keys like any
 // other account, and has members, each with a [TeamRole]. This package does not decide what a

@@ -93,8 +93,8 @@ func (r *keyRecord) check() error {
 	return nil
 }
 
-// unreadableKey returns what can be told of a key whose newest row has a fault. It can be
-// stored again, revoked.
+// unreadableKey returns what is known of a key whose newest row has a fault. The key can
+// still be revoked, which stores a new row.
 func unreadableKey(first hash, row row, fault error) *revision {
 	var r keyRecord
 	if len(row.value) > 0 {

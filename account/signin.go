@@ -110,8 +110,8 @@ func (a *Accounts) rehash(ctx context.Context, p *person, password string) (*per
 	return rehashed, err
 }
 
-// Begin begins a session of an account whose user was authenticated by other means than a
-// password.
+// Begin begins a session of an account without a proof. The caller has authenticated the user,
+// such as by a session that [Accounts.EndSessions] has ended since.
 func (a *Accounts) Begin(id ID) (Account, Session, error) {
 	h, err := a.holder(id)
 	if err != nil {
