@@ -1,4 +1,14 @@
-// Package store opens stores. No other package of the service imports an engine.
+// Package store says where the stores of a service are, and opens them. No other package of
+// the service imports an engine.
+//
+// [Stores] are one store for the accounts and one for each network, in one of two places:
+//
+//	[Dir]       a data directory, with a store of the embedded engine in each folder
+//	[Keyspace]  a keyspace of a Cassandra cluster, which several processes share
+//
+// Backups, restores and copies collect a store under another name, and give it its own when
+// it is whole. So a store that has a name is whole, whenever a process is killed. What is in
+// a store is for the families and package account.
 package store
 
 import (
