@@ -1,5 +1,17 @@
-// Package command implements the commands of ashlar that open a data directory: import,
-// export, verify, status, serve and demo.
+// Package command implements the commands of ashlar that work on stored networks and
+// accounts, in a data directory or a keyspace. cmd/ashlar parses their flags.
+//
+// A command is a struct of its arguments with methods such as Run, or a function. There are
+// three kinds, by what they do if a server has a data directory open:
+//
+//	serve, demo                          are the server
+//	status, network, account, key, team  work through the server's control socket
+//	backup, snapshot create
+//	all others                           need the store for themselves; those with a field Pause
+//	                                     can borrow the network from the server meanwhile
+//
+// The package shows progress and writes results. What happens to the contents of a store is
+// up to the families.
 package command
 
 import (
