@@ -1,5 +1,6 @@
-// Package chain holds the nouns that both families of chain share. The families
-// themselves are in evm and starknet.
+// Package chain holds the nouns that all families of networks share: the reference to a
+// block, the block parameter of a call, and what a quorum of nodes agrees on. It knows no
+// family.
 package chain
 
 import (

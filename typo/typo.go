@@ -1,4 +1,4 @@
-// Package typo finds the word that somebody meant who wrote an unknown one.
+// Package typo suggests a known name for a misspelled one, for error messages.
 package typo
 
 import "strings"
