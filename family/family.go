@@ -1,6 +1,6 @@
 // Package family is the contract between the service and the kinds of network that it
-// serves. A family (EVM, Starknet) implements [Family] in a folder of its own; the
-// service lists the families in one place, app/families.go, and knows nothing else
+// serves. A family (EVM, Starknet, forwarded) implements [Family] in a folder of its own;
+// the service lists the families in one place, app/families.go, and knows nothing else
 // about them.
 //
 // A family must not depend on another one. What two families share belongs to the

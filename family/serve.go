@@ -12,7 +12,7 @@ import (
 	"ashlar/worker"
 )
 
-// Service is what a network is told about the service that it answers in.
+// Service is what a network knows about the service that it answers in.
 type Service struct {
 	Name    string // the network's
 	Data    string // the data directory
