@@ -2,8 +2,9 @@
 // [Block] as a node sent it, and a [View], the newest blocks at one moment.
 //
 // The packages below are, in the order in which a question passes them: network opens a
-// network of the family, api has its methods, query answers them as of a view, archive
-// keeps answers that cannot change, and ingest follows the head that the nodes name.
+// network of the family, api has its methods, query answers them as of a view, check
+// recomputes what answers say of a block, archive keeps answers that cannot change, and
+// ingest follows the head that the nodes name.
 package forwarded
 
 import (

@@ -1,4 +1,17 @@
-// Package api has the methods of forwarded networks.
+// Package api answers the JSON-RPC methods of forwarded networks. It decodes the parameters,
+// and asks package query about the block that they name. It executes nothing.
+//
+// Who answers depends on the method:
+//
+//	blocks, transactions, logs  nodes; package check recomputes it if the network is checked
+//	state, calls                nodes, as of the block
+//	eth_blockNumber, filters,   this server, from the head that package ingest follows
+//	subscriptions
+//	chain ID, version, web3_    this server
+//	[Config.Allowed]            nodes, with the parameters as they are
+//
+// Errors that clients can act on are translated to a [jsonrpc.Error]. They do not name nodes,
+// which are the operator's.
 package api
 
 import (
