@@ -1,5 +1,17 @@
 // Package network implements [family.Family] for EVM networks: it opens, follows,
-// imports, verifies and describes them.
+// imports, verifies and describes them. It puts the packages below it together, and has no
+// rules of a chain of its own.
+//
+// Which parts a served network has depends on its entries in the configuration, and on
+// whether another process writes its store:
+//
+//	following   executes blocks of nodes (source), or of a consensus client (driven)
+//	checked     reads from nodes what the archive lacks, and proves it (check: state)
+//	watched     shows the blocks that another process writes
+//	passing     sends the transactions of clients to nodes, beside watched
+//	retention   removes older history
+//
+// A network without any of them answers from its archive, whose head stays.
 package network
 
 import (
