@@ -1,5 +1,13 @@
 // Package query answers queries about an EVM network. Each query uses a single [View], so
 // its result never mixes data of two heads.
+//
+// A [Chain] is what all queries share: the archive, the tip above it, the executor, the
+// pending transactions, and the nodes that have what the archive lacks. [Chain.View] returns
+// the chain as of now. A View resolves the block that a query names, and reads headers,
+// state, logs, traces and proofs as of that block, whether they are stored, unsettled, or
+// proven by nodes.
+//
+// The package decodes no parameters and encodes no answers: package api does.
 package query
 
 import (
