@@ -1,5 +1,6 @@
-// Package query answers queries about a Starknet network. Each query uses a single [View], so
-// its result never mixes data of two heads.
+// Package query answers queries about a Starknet network: blocks, transactions and events,
+// settled or in the tip. Each query uses a single [View], so its result never mixes data of
+// two heads. Package api decodes the parameters and encodes the answers.
 package query
 
 import (
