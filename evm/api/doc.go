@@ -1,5 +1,6 @@
-// Package api answers the eth_, net_, web3_ and debug_ methods of Ethereum's
-// JSON-RPC interface about one network.
+// Package api answers the methods of Ethereum's JSON-RPC interface about one network,
+// those that clients know from other nodes (such as trace_ and ots_), and rollup_getEvents.
+// docs/methods.md lists them.
 //
 // Every method decodes its parameters strictly, reads one [query.View], and appends
 // the JSON of the answer. Answers are geth's, because clients were written against it;

@@ -136,7 +136,7 @@ type logHashes struct {
 	hash   common.Hash
 }
 
-// enter tells that the next log is in another block.
+// enter begins another block, which has the next log.
 func (l *logHashes) enter() { l.block, l.looked = nil, false }
 
 // of returns the hash of a log's transaction, valid until the next call.
