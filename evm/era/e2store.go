@@ -80,8 +80,8 @@ func appendEntryHead(dst []byte, k kind, length int) []byte {
 	return append(dst, 0, 0)
 }
 
-// e2store reads the entries of a file, of which it never believes more than the
-// file's size allows.
+// e2store reads the entries of a file. A length that the file's size does not allow is an
+// error.
 type e2store struct {
 	in       io.ReaderAt
 	size     int64

@@ -116,7 +116,7 @@ func (p *listedRun) work(ctx context.Context, next *atomic.Int64) error {
 	}
 }
 
-// stateBefore is the state before a step, as the access list tells it.
+// stateBefore is the state before a step, according to the access list.
 func (p *listedRun) stateBefore(step int) (*state.StateDB, error) {
 	return state.NewWithReader(p.parent.Header.Root, p.db, p.listed.before(step))
 }

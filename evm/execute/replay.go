@@ -200,8 +200,8 @@ func (r *Replay) begin() {
 	}
 }
 
-// jump makes the state the one before the transaction with that index, as lists of
-// changes tell it, the oldest first.
+// jump makes the state the one before the transaction with that index, by applying lists of
+// changes, the oldest first.
 func (r *Replay) jump(index int, lists []*bal.Lookup) error {
 	logs, err := r.stored.LogsBefore(r.run.ctx, index)
 	if err != nil {

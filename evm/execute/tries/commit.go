@@ -112,7 +112,7 @@ func (c *committing) levelsUp() error {
 // has some hundred.
 const reusedNodes = 1 << 16
 
-// giveBack lets another commit use the memory, and lets go of all nodes.
+// giveBack drops all nodes, and lets another commit use the memory.
 func (c *committing) giveBack() {
 	if c.count > reusedNodes {
 		return

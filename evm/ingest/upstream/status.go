@@ -13,7 +13,7 @@ type Status struct {
 	// Problem says why the best head is not followed; empty if it is.
 	Problem string
 	// Best is the highest head of the nodes that answer as they should, or of all nodes
-	// if none does. 0 if none has told of one.
+	// if none does. 0 if none has named one.
 	Best uint64
 	// Reached means that at least one node answers as it should. With a quorum, that as
 	// many agree; Best is then their head.

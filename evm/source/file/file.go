@@ -112,8 +112,8 @@ func (f *File) Next() (*types.Block, error) {
 	return block, nil
 }
 
-// Progress tells how many bytes of the file have been read, and how many it has.
-// They are bytes of the file itself, compressed where it is compressed.
+// Progress returns how many bytes of the file have been read, and how many it has. Bytes of a
+// compressed file are counted as they are stored.
 func (f *File) Progress() (read, total int64) {
 	return min(f.read.Load(), f.size), f.size
 }
