@@ -2,9 +2,8 @@ package kv
 
 import "log/slog"
 
-// Options are what every engine can be told when it opens a store. An engine's own
-// Open takes them together with the place of the store, and with options that only
-// it has.
+// Options are the options that every engine takes when it opens a store. An engine's own
+// Open takes them together with the place of the store and with options of that engine.
 type Options struct {
 	// CacheBytes bounds the cache of rows; 0 means the engine's default.
 	CacheBytes int64

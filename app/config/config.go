@@ -30,7 +30,7 @@ type Config struct {
 	Hosts     []string           `yaml:"hosts"`     // patterns such as *.example.org
 	Networks  map[string]Network `yaml:"networks"`
 	Origins   []string           `yaml:"origins"` // whose pages may call; "*" for all
-	Proxies   []string           `yaml:"proxies"` // networks of reverse proxies that are believed
+	Proxies   []string           `yaml:"proxies"` // networks of trusted reverse proxies
 	TLS       TLS                `yaml:"tls"`
 	Limits    Limits             `yaml:"limits"`
 	Sockets   Sockets            `yaml:"sockets"`

@@ -1,7 +1,7 @@
 // Package rowcache keeps rows of a distributed store in memory, and on a local disk.
 //
 // The rows of settled blocks never change, so what was read of them needs no invalidation.
-// That there is no newer row at or below a settled block is kept as well. When further
+// The absence of a newer row at or below a settled block is kept as well. When further
 // blocks settle, [Store.Follow] gets their rows: the newest versions at the head stay known
 // without being read again.
 //

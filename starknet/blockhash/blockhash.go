@@ -15,7 +15,7 @@
 // verified either: events before 0.7; and the status, fee and L1 messages of transactions before
 // 0.13.2.
 //
-// A [Verdict] tells when a hash cannot be checked:
+// A [Verdict] says that a hash cannot be checked, and why:
 //   - since 0.13.2, if the source does not provide the commitment to the state diff, such as nodes
 //     before version 0.10 of their API;
 //   - if the version is newer than those above and no rule matches;
