@@ -17,8 +17,6 @@ import (
 // Head is what a node says about its chain.
 type Head struct {
 	chain.Ref
-	Parent          common.Hash
-	Time            uint64    // Unix seconds
 	Safe, Finalized chain.Ref // zero if the node does not provide them
 }
 
@@ -237,7 +235,6 @@ func decodeHead(answer json.RawMessage) (Head, error) {
 		Number *hexutil.Uint64 `json:"number"`
 		Hash   *common.Hash    `json:"hash"`
 		Parent *common.Hash    `json:"parentHash"`
-		Time   hexutil.Uint64  `json:"timestamp"`
 	}
 	if err := json.Unmarshal(answer, &block); err != nil {
 		return Head{}, err
@@ -245,5 +242,5 @@ func decodeHead(answer json.RawMessage) (Head, error) {
 	if block == nil || block.Number == nil || block.Hash == nil || block.Parent == nil {
 		return Head{}, errors.New("the block has no number, hash or parent")
 	}
-	return Head{Ref: chain.Ref{Number: uint64(*block.Number), Hash: *block.Hash}, Parent: *block.Parent, Time: uint64(block.Time)}, nil
+	return Head{Ref: chain.Ref{Number: uint64(*block.Number), Hash: *block.Hash}}, nil
 }

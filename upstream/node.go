@@ -36,21 +36,21 @@ type node struct {
 	late   time.Duration // after which an answer is late, until it is known what is usual
 
 	mu       sync.Mutex
-	known    bool                                   // guarded by mu: the chain ID is known
-	chainID  uint64                                 // guarded by mu
-	head     Head                                   // guarded by mu: the last that it named
-	byHash   bool                                   // guarded by mu: it takes block hashes for states
-	methods  map[string]*methodRecord               // guarded by mu
-	depth    map[History]depth                      // guarded by mu: of the history that it lacks
-	running  int                                    // guarded by mu: calls
-	failures int                                    // guarded by mu: in a row, of any method
-	resting  time.Time                              // guarded by mu: until then it wants no calls
-	aside    time.Time                              // guarded by mu: until then it is set aside
-	spent    time.Time                              // guarded by mu: until then it has no units for a poll; zero after one
-	why      string                                 // guarded by mu: the last failure, or the lie
-	noBatch  bool                                   // guarded by mu: it takes no batches
-	latency  time.Duration                          // guarded by mu: of the last answer about its head
-	count    struct{ calls, failures, lies uint64 } // guarded by mu
+	known    bool                            // guarded by mu: the chain ID is known
+	chainID  uint64                          // guarded by mu
+	head     Head                            // guarded by mu: the last that it named
+	byHash   bool                            // guarded by mu: it takes block hashes for states
+	methods  map[string]*methodRecord        // guarded by mu
+	depth    map[History]depth               // guarded by mu: of the history that it lacks
+	running  int                             // guarded by mu: calls
+	failures int                             // guarded by mu: in a row, of any method
+	resting  time.Time                       // guarded by mu: until then it wants no calls
+	aside    time.Time                       // guarded by mu: until then it is set aside
+	spent    time.Time                       // guarded by mu: until then it has no units for a poll; zero after one
+	why      string                          // guarded by mu: the last failure, or the lie
+	noBatch  bool                            // guarded by mu: it takes no batches
+	latency  time.Duration                   // guarded by mu: of the last answer about its head
+	count    struct{ failures, lies uint64 } // guarded by mu
 }
 
 // methodRecord is what is known about a method at a node.
@@ -206,7 +206,6 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.count.calls++
 	r, now := n.record(c.Method), time.Now()
 	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow) {
 		r.add(took) // another node was faster; it would have taken longer still
@@ -293,10 +292,9 @@ type Status struct {
 	Why      string        // why it is not usable
 	Aside    time.Time     // until then it is set aside because of a false answer; zero: it is not
 	Latency  time.Duration // of its last answer about its head
-	Calls    uint64
-	Failures uint64 // requests without an answer
-	Lies     uint64 // answers that no honest node gives
-	Today    uint64 // units of today
+	Failures uint64        // requests without an answer
+	Lies     uint64        // answers that no honest node gives
+	Today    uint64        // units of today
 	// Methods are those that were asked for lately, with whether the node has them.
 	Methods map[string]bool
 	// Depth is how many blocks below its head it lacks history; those that are missing are
@@ -309,7 +307,7 @@ func (n *node) status(chainID uint64, now time.Time) Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := Status{
-		Name: n.name, Head: n.head, Usable: o.kind == none, Why: o.why, Latency: n.latency, Calls: n.count.calls, Failures: n.count.failures,
+		Name: n.name, Head: n.head, Usable: o.kind == none, Why: o.why, Latency: n.latency, Failures: n.count.failures,
 		Lies: n.count.lies, Today: n.day.Used(now), Methods: make(map[string]bool), Depth: make(map[History]uint64),
 	}
 	switch {
