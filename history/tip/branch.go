@@ -58,10 +58,6 @@ func (b *Branch) At(number uint64) (chain.Ref, bool) {
 	return b.blocks[number-b.settled.Number-1].ref, true
 }
 
-// Blocks returns the blocks above the settled one, in ascending order. The caller must not
-// modify the slice.
-func (b *Branch) Blocks() []*Block { return b.blocks }
-
 func (b *Branch) upTo(number uint64) []*Block {
 	if number <= b.settled.Number {
 		return nil
