@@ -42,9 +42,8 @@ func Place(ctx context.Context, data store.Stores, f family.Family, name string)
 	if err != nil {
 		return family.Place{}, err
 	}
-	dir, _ := data.(store.Dir)
 	return family.Place{
-		Name: name, Data: string(dir), New: !exists,
+		Name: name, New: !exists,
 		Open: func(o kv.Options) (kv.Store, error) {
 			o.Tables = f.Tables()
 			accept := o.Accept

@@ -4,7 +4,7 @@
 // about them.
 //
 // A family must not depend on another one. What two families share belongs to the
-// packages below them: history, feed, events, endpoint, kv, jsonrpc.
+// packages below them, such as history, feed, events, upstream, kv and jsonrpc.
 package family
 
 import (
@@ -106,7 +106,6 @@ func Problems(all ...Problem) []Problem {
 // Place is where a network is kept.
 type Place struct {
 	Name string // the network's name, which is valid
-	Data string // the data directory, for files besides the store
 	New  bool   // there is no store yet
 	// Open opens the network's store, or makes one. It refuses the store of another
 	// family before anything in it changes, and sets the logger.
