@@ -22,7 +22,6 @@ type Schema struct {
 	Minimum              *int               `json:"minimum,omitempty"`
 	Maximum              *int               `json:"maximum,omitempty"`
 	Items                *Schema            `json:"items,omitempty"`
-	MaxItems             int                `json:"maxItems,omitempty"`
 	Properties           map[string]*Schema `json:"properties,omitempty"`
 	Required             []string           `json:"required,omitempty"`
 	AdditionalProperties *Schema            `json:"additionalProperties,omitempty"`
