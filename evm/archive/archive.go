@@ -2,8 +2,8 @@
 // and log, and every version of every account, slot, code and trie node.
 //
 // Rows are versioned by block number, so "as of block N" is the newest version at or
-// below N, at the same cost for the latest block and the first. Only [Rewind] and package
-// window remove rows. docs/format.md draws them.
+// below N, at the same cost for the latest block and the first. Only [Rewind] and the
+// packages join and window remove rows. docs/format.md draws them.
 //
 // One writer appends blocks with [Archive.Append]. Any number of readers read concurrently
 // and never wait for it. The data of block N never changes, so a request that reads only
