@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -44,27 +45,13 @@ func (m *Mail) Open() (*mail.Sender, error) {
 	if m.Server == "" {
 		return nil, nil
 	}
-	c := mail.Config{Server: m.Server, TLS: m.TLS, User: m.User, From: m.From, Link: m.Link, Log: slog.Default()}
-	if m.CA != "" {
-		text, err := os.ReadFile(m.CA)
-		if err != nil {
-			return nil, fmt.Errorf("accounts.mail.ca: %w", err)
-		}
-		c.Roots = x509.NewCertPool()
-		if !c.Roots.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("accounts.mail.ca: no certificate in %s: expected PEM", m.CA)
-		}
+	roots, password, err := m.files()
+	if err != nil {
+		return nil, fmt.Errorf("accounts.mail.%w", err)
 	}
+	c := mail.Config{Server: m.Server, TLS: m.TLS, User: m.User, From: m.From, Link: m.Link, Roots: roots, Log: slog.Default()}
 	if m.User != "" {
-		c.Password = os.Getenv(mailPassword)
-		if m.PasswordFile != "" {
-			text, err := os.ReadFile(m.PasswordFile)
-			if err != nil {
-				return nil, fmt.Errorf("accounts.mail.password_file: %w", err)
-			}
-			c.Password = strings.TrimRight(string(text), "\r\n")
-		}
-		if c.Password == "" {
+		if c.Password = cmp.Or(password, os.Getenv(mailPassword)); c.Password == "" {
 			return nil, fmt.Errorf("accounts.mail: no password for user %q: set password_file or the environment variable %s", m.User, mailPassword)
 		}
 	}
@@ -73,4 +60,44 @@ func (m *Mail) Open() (*mail.Sender, error) {
 		return nil, fmt.Errorf("accounts.mail: %w", err)
 	}
 	return s, nil
+}
+
+// checkFiles returns what is wrong with the files that Open reads.
+func (m *Mail) checkFiles() error {
+	_, _, err := m.files()
+	return err
+}
+
+// files returns the authorities of the server's certificate, nil for the system's, and the
+// password, empty without a file. An error begins with the name of the entry.
+func (m *Mail) files() (roots *x509.CertPool, password string, err error) {
+	if m.CA != "" {
+		text, err := os.ReadFile(m.CA)
+		if err != nil {
+			return nil, "", fmt.Errorf("ca: %w", err)
+		}
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(text) {
+			return nil, "", fmt.Errorf("ca: no certificate in %s: expected PEM", m.CA)
+		}
+	}
+	password, err = readSecret("password_file", m.PasswordFile)
+	return roots, password, err
+}
+
+// readSecret returns the secret in a file, empty without a file. An error begins with the
+// name of the entry that names the file.
+func readSecret(entry, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", entry, err)
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" {
+		return "", fmt.Errorf("%s: %s is empty: expected the secret in it", entry, path)
+	}
+	return secret, nil
 }

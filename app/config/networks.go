@@ -274,6 +274,7 @@ func (c *Config) fileRules(families family.Families) []rule {
 		}
 		_, err := c.TLS.Open(context.Background(), c.Data)
 		return err
-	}}}
+	}}, {"$.store.cassandra", c.Store.Cassandra.CheckFiles},
+		{"$.accounts.mail", c.Accounts.Mail.checkFiles}, {"$.accounts.oidc", c.Accounts.OIDC.checkFiles}}
 	return append(list, c.ownRules(families, func(_ string, e family.Entries) []family.Problem { return e.CheckFiles() })...)
 }

@@ -50,6 +50,12 @@ func (o *OIDC) check() error {
 // isLocal reports whether a host is this machine, for which providers need no TLS.
 func isLocal(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
+// checkFiles returns what is wrong with the file that Open reads.
+func (o *OIDC) checkFiles() error {
+	_, err := readSecret("secret_file", o.SecretFile)
+	return err
+}
+
 // Policy says who gets an account by signing in with the provider.
 func (o *OIDC) Policy() account.Provided {
 	return account.Provided{Create: o.Create, Domains: o.Domains}
@@ -60,15 +66,11 @@ func (o *OIDC) Open() (*oidc.Provider, error) {
 	if o.Issuer == "" {
 		return nil, nil
 	}
-	secret := os.Getenv(oidcSecret)
-	if o.SecretFile != "" {
-		text, err := os.ReadFile(o.SecretFile)
-		if err != nil {
-			return nil, fmt.Errorf("accounts.oidc.secret_file: %w", err)
-		}
-		secret = strings.TrimRight(string(text), "\r\n")
+	secret, err := readSecret("accounts.oidc.secret_file", o.SecretFile)
+	if err != nil {
+		return nil, err
 	}
-	if secret == "" {
+	if secret = cmp.Or(secret, os.Getenv(oidcSecret)); secret == "" {
 		return nil, fmt.Errorf("accounts.oidc: no secret for client %q: set secret_file or the environment variable %s", o.Client, oidcSecret)
 	}
 	u, err := url.Parse(o.Issuer)

@@ -22,6 +22,7 @@ func (c *Config) rules(families family.Families) []rule {
 	list := append(c.networkRules(families), []rule{
 		{"$.listen", func() error { return CheckAddress(c.Listen) }},
 		{"$.store.cassandra.hosts", c.Store.Cassandra.CheckHosts},
+		{"$.store.cassandra.port", c.Store.Cassandra.CheckPort},
 		{"$.store.cassandra.keyspace", c.Store.Cassandra.CheckKeyspace},
 		{"$.store.cassandra.consistency", c.Store.Cassandra.CheckConsistency},
 		{"$.store.cassandra.tls", c.Store.Cassandra.TLS.CheckTLS},
@@ -61,7 +62,6 @@ func (c *Config) rules(families family.Families) []rule {
 	}{
 		{"$.cache", int64(c.Cache), 1 << 20, "bytes"},
 		{"$.store.cache.size", int64(c.Store.Cache.Size), store.LeastRowCache, "bytes"},
-		{"$.store.cassandra.port", int64(c.Store.Cassandra.Port), 1, "or more"},
 		{"$.store.cassandra.replication", int64(c.Store.Cassandra.Replication), 1, "replicas"},
 		{"$.limits.body", int64(l.Body), 1024, "bytes"},
 		{"$.limits.batch_calls", int64(l.BatchCalls), 1, "calls"},

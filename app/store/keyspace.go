@@ -68,6 +68,14 @@ func (c *Cassandra) CheckHosts() error {
 	return nil
 }
 
+// CheckPort returns an error for a number that is not a port.
+func (c *Cassandra) CheckPort() error {
+	if c.Port < 1 || c.Port > 65535 {
+		return fmt.Errorf("invalid port %d (want one from 1 to 65535)", c.Port)
+	}
+	return nil
+}
+
 // CheckKeyspace returns an error for a keyspace that cannot be used.
 func (c *Cassandra) CheckKeyspace() error { return cassandra.CheckKeyspace(c.Keyspace) }
 
@@ -90,23 +98,49 @@ func (t *CassandraTLS) CheckTLS() error {
 	return nil
 }
 
+// CheckFiles returns what is wrong with the files that name the password and the certificates.
+func (c *Cassandra) CheckFiles() error {
+	if !c.Used() {
+		return nil
+	}
+	_, err := c.filePassword()
+	if c.TLS.Enabled {
+		_, wrong := c.TLS.open()
+		err = errors.Join(err, wrong)
+	}
+	return err
+}
+
+// filePassword returns the password in the file, empty without a file.
+func (c *Cassandra) filePassword() (string, error) {
+	if c.PasswordFile == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(c.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("password of Cassandra's user: %w", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("password of Cassandra's user: %s is empty: expected the password in it", c.PasswordFile)
+	}
+	return password, nil
+}
+
 // options returns the configuration of the engine.
 func (c *Cassandra) options() (cassandra.Config, error) {
 	o := cassandra.Config{
 		Hosts: c.Hosts, Port: c.Port, Keyspace: c.Keyspace, Datacenter: c.Datacenter, Replication: c.Replication,
-		AcrossDatacenters: c.Consistency == Quorum, User: c.User, Password: os.Getenv(passwordVariable), Logger: slog.Default(),
+		AcrossDatacenters: c.Consistency == Quorum, User: c.User, Logger: slog.Default(),
 	}
-	if c.PasswordFile != "" {
-		password, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return o, fmt.Errorf("password of Cassandra's user: %w", err)
-		}
-		o.Password = strings.TrimRight(string(password), "\r\n")
+	password, err := c.filePassword()
+	if err != nil {
+		return o, err
 	}
+	o.Password = cmp.Or(password, os.Getenv(passwordVariable))
 	if c.User != "" && o.Password == "" {
 		return o, fmt.Errorf("no password for Cassandra's user %q (want store.cassandra.password_file, or the environment variable %s)", c.User, passwordVariable)
 	}
-	var err error
 	if c.TLS.Enabled {
 		o.TLS, err = c.TLS.open()
 	}
