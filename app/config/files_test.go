@@ -23,7 +23,9 @@ func TestCheckReadsSecretsAndCertificates(t *testing.T) {
 		mail      = "accounts: {mail: {server: 'a.test:25', from: a@a.test, link: 'https://a.test', user: u, %s}}\n"
 		provider  = "accounts: {oidc: {issuer: 'https://a.test', client: c, %s}}\n"
 	)
+	const engine = "networks: {a: {engine: {listen: '127.0.0.1:8551', %s}}}\n"
 	for _, c := range []struct{ text, entry, want string }{
+		{engine, "jwt: " + missing, ""}, {engine, "jwt: " + secret, "networks.a.engine.jwt: " + secret + ": expected a secret of 32 bytes in hexadecimal"},
 		{cassandra, "user: u, password_file: " + secret, ""}, {cassandra, "user: u", ""},
 		{cassandra, "user: u, password_file: " + missing, "store.cassandra: password of Cassandra's user: open " + missing},
 		{cassandra, "user: u, password_file: " + empty, "store.cassandra: password of Cassandra's user: " + empty + " is empty"},

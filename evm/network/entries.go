@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
 	"ashlar/evm/genesis"
+	"ashlar/evm/source/engine"
 	"ashlar/evm/source/node"
 	"ashlar/family"
 	"ashlar/upstream"
@@ -98,6 +99,9 @@ func (e *Entries) CheckFiles() []family.Problem {
 	if e.Genesis != "" {
 		_, _, err := genesis.Load(e.Genesis)
 		problems = append(problems, family.Problem{Entry: "genesis", Err: err})
+	}
+	if e.Engine.JWT != "" {
+		problems = append(problems, family.Problem{Entry: "engine.jwt", Err: engine.CheckSecret(e.Engine.JWT)})
 	}
 	return family.Problems(problems...)
 }

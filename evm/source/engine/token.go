@@ -20,10 +20,23 @@ type Secret [32]byte
 // LoadSecret reads a secret in hexadecimal from a file. If the file does not exist,
 // LoadSecret creates it with a new secret, readable by its owner only.
 func LoadSecret(path string) (Secret, error) {
-	text, err := os.ReadFile(path)
+	secret, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return createSecret(path)
 	}
+	return secret, err
+}
+
+// CheckSecret returns what is wrong with a file with a secret, nil if it does not exist.
+func CheckSecret(path string) error {
+	if _, err := readSecret(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func readSecret(path string) (Secret, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return Secret{}, err
 	}
