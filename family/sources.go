@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"ashlar/endpoint"
@@ -34,6 +35,9 @@ func (s Sources) Check(schemes ...string) error {
 		u, err := endpoint.Parse(address, schemes...)
 		if err == nil {
 			err = checkPort(u)
+		}
+		if first := slices.Index(s[:i], address); err == nil && first >= 0 {
+			err = fmt.Errorf("the URL of number %d again (want each node once, since a quorum counts nodes)", first+1)
 		}
 		if err != nil {
 			return fmt.Errorf("number %d of %d: %w", i+1, len(s), err)

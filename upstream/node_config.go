@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,7 +72,11 @@ func (e *entry) UnmarshalYAML(decode func(any) error) error {
 // its URL may hold a key.
 func (n Nodes) Check() error {
 	for i := range n {
-		if err := n[i].check(); err != nil {
+		err := n[i].check()
+		if first := slices.IndexFunc(n[:i], n[i].same); err == nil && first >= 0 {
+			err = fmt.Errorf("the node of number %d again (want each node once, since a quorum counts nodes)", first+1)
+		}
+		if err != nil {
 			return fmt.Errorf("number %d of %d: %w", i+1, len(n), err)
 		}
 	}
@@ -86,6 +91,12 @@ func (n Nodes) CheckFiles() error {
 		}
 	}
 	return nil
+}
+
+// same reports whether another entry asks the same node in the same way. Two keys of one
+// provider are two nodes.
+func (n *Node) same(other Node) bool {
+	return n.URL == other.URL && n.KeyFile == other.KeyFile && n.KeyEnv == other.KeyEnv && slices.Equal(n.Headers, other.Headers)
 }
 
 func (n *Node) check() error {
