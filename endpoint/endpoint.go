@@ -12,6 +12,9 @@ import (
 
 // Parse parses the URL of a node, which must have one of the schemes and a host.
 func Parse(address string, schemes ...string) (*url.URL, error) {
+	if !strings.Contains(address, "://") {
+		return nil, fmt.Errorf("the URL of a node has no scheme (want one that begins with %s://, such as %s://192.0.2.1:8545)", strings.Join(schemes, "://, "), schemes[0])
+	}
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("parse the URL of a node: %w", WithoutURL(err))
@@ -21,7 +24,7 @@ func Parse(address string, schemes ...string) (*url.URL, error) {
 		return nil, fmt.Errorf("unknown scheme %q in the URL of a node (want %s or %s)", u.Scheme, strings.Join(schemes[:last], ", "), schemes[last])
 	}
 	if u.Host == "" {
-		return nil, errors.New("the URL of a node has no host")
+		return nil, errors.New("the URL of a node has no host (want one such as http://192.0.2.1:8545)")
 	}
 	return u, nil
 }

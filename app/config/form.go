@@ -55,6 +55,8 @@ func checkForm(node ast.Node, want reflect.Type) (expected string) {
 		if is != reflect.Slice {
 			return "a list, such as [a, b]"
 		}
+	case is == reflect.Map:
+		return "one value, not entries (a text with a colon needs quotes)"
 	case is != reflect.String:
 		return "one value"
 	case kind == reflect.Bool && node.Type() != ast.BoolType:

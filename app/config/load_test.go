@@ -70,6 +70,8 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"a list in place of a word", "listen: x:1\ndata:\n  - 1\n", []string{"ashlar.yaml:3: data: ", "expected one value"}},
 		{"a list in place of entries", "networks:\n- a\n", []string{"ashlar.yaml:2: networks: ", "expected entries below it"}},
 		{"entries in place of a word", "data:\n  dir: x\n", []string{"ashlar.yaml:2: data: ", "expected one value"}},
+		{"addresses that are read as entries", "store:\n  cassandra: {hosts: [10.0.0.1:9042]}\n", []string{"ashlar.yaml:2: store.cassandra.hosts: expected one value, not entries (a text with a colon needs quotes)"}},
+		{"a node without a scheme", "networks:\n  a: {source: '10.0.0.1:8545'}\n", []string{"ashlar.yaml:2: networks.a.source: number 1 of 1: the URL of a node has no scheme", "http://192.0.2.1:8545"}},
 		{"a node twice", "networks:\n  a: {source: [http://a, http://b, http://a], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.source: number 3 of 3: the URL of number 1 again"}},
 		{"an upstream node twice", "networks:\n  a: {upstream: [http://a, {url: http://a, rate: 2}], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.upstream: number 2 of 2: the node of number 1 again"}},
 		{"a rate of a node", "networks:\n  a:\n    upstream: {url: 'http://h', rate: x}\n", []string{"ashlar.yaml:3: networks.a.upstream.rate", `"x"`, "expected a number"}},
