@@ -87,6 +87,9 @@ func openServed(ctx context.Context, data store.Stores, name string, c config.Ne
 		if place, err = Place(ctx, data, f, name); err == nil {
 			err = f.Begin(ctx, place, entries)
 		}
+		if err == nil && place.New {
+			err = checkBegun(ctx, data, name)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("network %s: %w", name, err)
@@ -99,6 +102,14 @@ func openServed(ctx context.Context, data store.Stores, name string, c config.Ne
 		return &Network{Network: n, Name: name, family: f}, nil
 	}
 	return OpenNetwork(ctx, data, name, c, o)
+}
+
+// checkBegun returns what is missing if a new network has not begun, because its configuration does not say how.
+func checkBegun(ctx context.Context, data store.Stores, name string) error {
+	if exists, err := data.Exists(ctx, name); err != nil || exists {
+		return err
+	}
+	return fmt.Errorf("%w (a new network begins with the genesis in its configuration, one of Starknet with a source)", store.NotFound(ctx, data, name))
 }
 
 // OpenNetwork opens a network that has a store, with its unsettled blocks. It returns
