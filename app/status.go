@@ -76,7 +76,7 @@ func (s *Status) Err() error {
 }
 
 func (s *Service) status(ctx context.Context) (any, error) {
-	all := Status{Process: s.process(), Unserved: s.Unserved(ctx)}
+	all := Status{Networks: []family.Status{}, Process: s.process(), Unserved: s.Unserved(ctx)}
 	if refused := s.accountsRefused(); refused != nil {
 		all.AccountsRefused = refused.Error()
 	}

@@ -32,6 +32,7 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 	if err != nil {
 		return all, err
 	}
+	all.Networks = []family.Status{} // in JSON an empty list, not null
 	for _, name := range names {
 		one, err := storedStatus(ctx, data, name, kv.Options{ReadOnly: inKeyspace})
 		switch {

@@ -47,3 +47,14 @@ func TestStatusOfTheRest(t *testing.T) {
 		t.Errorf("the status is %+v", status)
 	}
 }
+
+// TestStatusOfNothing: a data directory without networks has an empty list of them, which scripts can walk through.
+func TestStatusOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "networks"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := runCommand(t, "status", "--data", dir, "--json"); code != 0 || !strings.Contains(out, `"networks": []`) {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
