@@ -166,7 +166,7 @@ func TestImpliedFamily(t *testing.T) {
 		"upstream: ws://a.test":                         "unknown scheme",
 		"upstream: [http://a.test, {backup: true}]":     "expected the URL of a node",
 		"{upstream: http://a.test, quorum: 2}":          "quorum 2 of 1 nodes",
-		"{upstream: http://a.test, check: most}":        `unknown check "most"`,
+		"{upstream: http://a.test, check: most}":        `unknown check "most" (want none or headers, or state for an EVM network with its genesis)`,
 		"{upstream: http://a.test, poll: 1ms}":          "1ms is too short",
 		"{upstream: http://a.test, methods: [latest]}":  `invalid method "latest"`,
 		"{family: forwarded}":                           "no nodes",

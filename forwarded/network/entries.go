@@ -60,7 +60,7 @@ func (e *Entries) CheckFiles() []family.Problem {
 
 func (e *Entries) checkCheck() error {
 	if e.Checked != checkNone && e.Checked != checkHeaders {
-		return fmt.Errorf("unknown check %q (want %s or %s)", e.Checked, checkNone, checkHeaders)
+		return fmt.Errorf("unknown check %q (want %s or %s, or state for an EVM network with its genesis)", e.Checked, checkNone, checkHeaders)
 	}
 	return nil
 }
