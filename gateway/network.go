@@ -88,6 +88,15 @@ func CheckHost(host string) error {
 	return nil
 }
 
+// CheckPattern returns an error if a pattern is none of hosts of networks.
+func CheckPattern(pattern string) error {
+	suffix, ok := strings.CutPrefix(pattern, "*.")
+	if !ok || !isHost(suffix) {
+		return fmt.Errorf("invalid pattern of hosts %q (want one such as *.example.org, where the * stands for a network's name)", pattern)
+	}
+	return nil
+}
+
 func newNetworks(list []Network, absent map[string][]string, hosts []string, rpc jsonrpc.Config, g gate, u *usage.Usage) (*networks, error) {
 	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), absent: absent, wildcards: make(map[string]bool)}
 	for _, network := range list {
@@ -121,11 +130,10 @@ func newNetworks(list []Network, absent map[string][]string, hosts []string, rpc
 		}
 	}
 	for _, pattern := range hosts {
-		suffix, ok := strings.CutPrefix(pattern, "*")
-		if !ok || !strings.HasPrefix(suffix, ".") || !isHost(suffix[1:]) {
-			return nil, fmt.Errorf("gateway: invalid pattern of hosts %q (want one such as *.example.org, where the * stands for a network's name)", pattern)
+		if err := CheckPattern(pattern); err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
 		}
-		n.wildcards[suffix] = true
+		n.wildcards[strings.TrimPrefix(pattern, "*")] = true
 	}
 	if len(list) == 1 {
 		n.only = n.byName[list[0].Name]

@@ -29,12 +29,20 @@ const AnyHost = "*"
 
 func (p Pages) check() error {
 	for _, host := range p.Hosts {
-		if host != AnyHost && !isHost(host) {
-			return fmt.Errorf("gateway: invalid host of pages %q (want a lower-case name or an address, without scheme and port, or *)", host)
+		if err := CheckPagesHost(host); err != nil {
+			return fmt.Errorf("gateway: %w", err)
 		}
 	}
 	if len(p.Hosts) > 0 && p.Handler == nil {
 		return fmt.Errorf("gateway: missing Handler for pages at %q", p.Hosts)
+	}
+	return nil
+}
+
+// CheckPagesHost returns an error if pages cannot be served at host.
+func CheckPagesHost(host string) error {
+	if host != AnyHost && !isHost(host) {
+		return fmt.Errorf("invalid host of pages %q (want a lower-case name or an address, without scheme and port, or *)", host)
 	}
 	return nil
 }

@@ -93,6 +93,8 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"network's name", "data: x\nnetworks:\n  Main_Net: {}\n", []string{"networks", `"Main_Net"`, "lower-case letters"}},
 		{"reserved name", "networks:\n  ws: {}\n", []string{"ashlar.yaml:2:", `invalid network name "ws"`, "none of v3, ws"}},
 		{"no host", "networks:\n  main-net:\n    hosts: [EA.test]\n", []string{"ashlar.yaml:3: networks.main-net.hosts", `invalid host "EA.test"`, "lower-case name"}},
+		{"a pattern without a star", "data: x\nhosts: [example.org]\n", []string{"ashlar.yaml:2: hosts: invalid pattern of hosts", "*.example.org"}},
+		{"a host of the dashboard with a port", "data: x\ndashboard:\n  hosts: ['a.test:443']\n", []string{"ashlar.yaml:3: dashboard.hosts: invalid host of pages", "without scheme and port"}},
 		{"no pool", "networks:\n  dev: {source: 'http://127.0.0.1:1', pool: some}\n", []string{"networks", `unknown pool "some"`, "all, sent or none"}},
 		{"the genesis of another public network", "networks:\n  mainnet:\n    genesis: sepolia\n", []string{"networks", "ashlar.yaml:3: networks.mainnet.genesis", "the network mainnet has the genesis of sepolia"}},
 		{"the chain of another public network", "networks:\n  sepolia:\n    family: starknet\n    chain: SN_MAIN\n", []string{"networks", "ashlar.yaml:4: networks.sepolia.chain", "the network sepolia has the chain SN_MAIN (want SN_SEPOLIA"}},

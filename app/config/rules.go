@@ -33,6 +33,8 @@ func (c *Config) rules(families family.Families) []rule {
 			}
 			return CheckAddress(c.Operator)
 		}},
+		{"$.hosts", func() error { return each(c.Hosts, gateway.CheckPattern) }},
+		{"$.dashboard.hosts", func() error { return each(c.Dashboard.Hosts, gateway.CheckPagesHost) }},
 		{"$.origins", func() error { return each(c.Origins, checkOrigin) }},
 		{"$.proxies", func() error { _, err := c.ParsedProxies(); return err }},
 		{"$.tls", c.TLS.check},
