@@ -87,7 +87,7 @@ func (d demoNetwork) makePast(ctx context.Context, i *imported, blocks uint64) e
 	if head.Number >= blocks {
 		return nil
 	}
-	traffic, err := replay(ctx, d.by(i.archive.Genesis().Config), head.Number, i.archive.Header)
+	traffic, err := replay(ctx, d.by(i.archive.Genesis().Config), head.Number, i.archive.Header, i.archive.StateAt(head.Number))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,11 @@ func (d demoNetwork) makePast(ctx context.Context, i *imported, blocks uint64) e
 		if err != nil {
 			return fmt.Errorf("block %d: %w", number, err)
 		}
-		warnOfLeftOut(number, leftOut)
+		if len(leftOut) > 0 {
+			if err := traffic.Resume(nonces(ctx, i.archive.StateAt(number))); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

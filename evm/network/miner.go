@@ -2,19 +2,25 @@ package network
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/big"
 	"time"
 
 	"ashlar/chain"
+	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
 	"ashlar/evm/pool"
+	"ashlar/evm/query"
 	"ashlar/evm/source/demo"
 	"ashlar/history/tip"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // epochBlocks are finalized together on the demo's network, as on Ethereum's,
@@ -24,6 +30,7 @@ const epochBlocks = 32
 // miner builds the demo's blocks.
 type miner struct {
 	follower *ingest.Follower
+	chain    *query.Chain
 	runPool  func(context.Context) error // adapts the pool to every new head
 	tip      *tip.Tip
 	pool     *pool.Pool
@@ -38,13 +45,14 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 	if err != nil {
 		return nil, err
 	}
-	traffic, err := replay(ctx, shown, view.Head().Number, view.Header)
+	last := view.Head().Number
+	traffic, err := replay(ctx, shown, last, view.Header, view.State(last))
 	if err != nil {
 		return nil, err
 	}
 	m := &miner{
 		follower: n.follower(ingest.DefaultDepths()), runPool: func(ctx context.Context) error { return n.chain.RunPool(ctx, nil) }, tip: n.tip, pool: n.chain.Pool(),
-		traffic: traffic, next: view.Head().Number + 1,
+		chain: n.chain, traffic: traffic, next: last + 1,
 	}
 	if n.tip.Forkchoice().Finalized == (chain.Ref{}) { // the past that was just made
 		settled := n.tip.Forkchoice().Head.Settled()
@@ -54,7 +62,7 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 }
 
 // replay is the network's traffic after a block, which depends on all before.
-func replay(ctx context.Context, shown *demo.Network, last uint64, header func(context.Context, uint64) (*archive.Header, error)) (*demo.Traffic, error) {
+func replay(ctx context.Context, shown *demo.Network, last uint64, header func(context.Context, uint64) (*archive.Header, error), state evm.State) (*demo.Traffic, error) {
 	traffic, err := shown.Traffic()
 	if err != nil {
 		return nil, err
@@ -68,7 +76,18 @@ func replay(ctx context.Context, shown *demo.Network, last uint64, header func(c
 			return nil, err
 		}
 	}
-	return traffic, nil
+	return traffic, traffic.Resume(nonces(ctx, state))
+}
+
+// nonces reads the nonces of accounts in a state.
+func nonces(ctx context.Context, state evm.State) func(common.Address) (uint64, error) {
+	return func(address common.Address) (uint64, error) {
+		account, err := state.Account(ctx, crypto.Keccak256Hash(address[:]))
+		if err != nil || account == nil {
+			return 0, err
+		}
+		return account.Nonce, nil
+	}
 }
 
 // mine builds the next block, of this moment, from the network's own traffic and
@@ -84,12 +103,22 @@ func (m *miner) mine(ctx context.Context) error {
 		return err
 	}
 	for _, out := range leftOut {
-		m.pool.Remove(out.Transaction.Hash()) // it would be left out again
+		hash := out.Transaction.Hash()
+		if _, _, waits := m.pool.Get(hash); waits && !errors.Is(out.Err, core.ErrGasLimitReached) { // a later block may have room
+			slog.Warn("transaction left out", "block", m.next, "hash", hash, "error", out.Err)
+			m.pool.Remove(hash) // it would be left out again
+		}
 	}
-	warnOfLeftOut(m.next, leftOut)
 	m.next++
 	safe, finalized := m.forkchoice(block.NumberU64())
-	return m.follower.SetHead(ctx, block.Hash(), safe, finalized)
+	if err := m.follower.SetHead(ctx, block.Hash(), safe, finalized); err != nil || len(leftOut) == 0 {
+		return err
+	}
+	view, err := m.chain.View()
+	if err != nil {
+		return err
+	}
+	return m.traffic.Resume(nonces(ctx, view.State(block.NumberU64())))
 }
 
 // forkchoice says which blocks a consensus would call safe and finalized: those at
@@ -106,11 +135,5 @@ func attributesOf(contents demo.Contents, parent *types.Header) execute.Attribut
 	return execute.Attributes{
 		Timestamp: contents.Timestamp, FeeRecipient: contents.FeeRecipient, PrevRandao: contents.PrevRandao,
 		ParentBeaconRoot: contents.ParentBeaconRoot, SlotNumber: contents.SlotNumber, GasLimit: parent.GasLimit, Withdrawals: contents.Withdrawals,
-	}
-}
-
-func warnOfLeftOut(number uint64, leftOut []execute.LeftOut) {
-	for _, out := range leftOut {
-		slog.Warn("transaction left out", "block", number, "hash", out.Transaction.Hash(), "error", out.Err)
 	}
 }

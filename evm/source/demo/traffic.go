@@ -113,6 +113,19 @@ func (t *Traffic) Next(number uint64, baseFee *big.Int) (Contents, error) {
 	return d.contents, nil
 }
 
+// Resume takes the nonces of all accounts from the chain. They differ from those that the traffic counts when a builder has left
+// out a transaction: a limit may be too high for the gas that is left in its block.
+func (t *Traffic) Resume(nonce func(common.Address) (uint64, error)) error {
+	for address := range t.nonces {
+		next, err := nonce(address)
+		if err != nil {
+			return err
+		}
+		t.nonces[address] = next
+	}
+	return nil
+}
+
 // sendSetup sends as many of the network's first transactions as fit.
 func (d *draft) sendSetup() {
 	for len(d.setup) > 0 && d.room() {
