@@ -5,4 +5,6 @@
 set -euo pipefail
 out=$(realpath -m "$1")
 cd "$(dirname "$0")/.."
-GOFLAGS='' go run -trimpath -tags man -ldflags "-X ashlar/app.Version=${VERSION:-}" ./cmd/ashlar man "$out"
+# With the flags of build.sh, so that packages that it has compiled are not compiled again.
+export CGO_ENABLED=1 GOFLAGS= CGO_CFLAGS="-O2 -ffile-prefix-map=$(go env GOMODCACHE)=/m"
+go run -trimpath -buildvcs=false -tags man,netgo,osusergo -ldflags "-X ashlar/app.Version=${VERSION:-}" ./cmd/ashlar man "$out"
