@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/history/rows"
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -34,8 +35,8 @@ type Watched struct {
 }
 
 // Watch loads the tip that another process keeps. settled reads the archive's settled block;
-// it is called whenever the tip may have changed, before the change can be seen. It returns ErrRemoved
-// while blocks are being removed.
+// it is called whenever the tip may have changed, before the change can be seen. It returns rows.ErrRewinding
+// while blocks are being removed, since the network must not be used before that is complete.
 func Watch(ctx context.Context, store kv.Store, tables []*kv.Table, settled func(context.Context) (chain.Ref, error)) (*Watched, error) {
 	w := &Watched{Tip: &Tip{store: store, tables: newTables(tables)}, settled: settled}
 	moved := make(chan struct{})
@@ -48,12 +49,15 @@ func Watch(ctx context.Context, store kv.Store, tables []*kv.Table, settled func
 	case err != nil:
 		return nil, fmt.Errorf("tip: %w", err)
 	case removing:
-		return nil, ErrRemoved
+		return nil, fmt.Errorf("tip: %w", rows.ErrRewinding)
 	}
 	w.epoch = epoch
 	// The writer may drop a block between two reads of one attempt.
 	for attempt := 0; ; attempt++ {
 		err := w.Refresh(ctx)
+		if errors.Is(err, ErrRemoved) { // the removal began in between
+			return nil, fmt.Errorf("%w: %w", rows.ErrRewinding, err)
+		}
 		if err == nil || !errors.Is(err, ErrCorrupt) || attempt == 10 {
 			return w, err
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ashlar/chain"
+	"ashlar/history/rows"
 	"ashlar/history/tip"
 	"ashlar/kv"
 
@@ -88,14 +89,30 @@ func TestWatch(t *testing.T) {
 }
 
 // A store from which rows are being removed is not watched: it would be served half removed until the
-// removal is complete.
+// removal is complete. The error says so, and a server serves its other networks meanwhile.
 func TestWatchDuringRemoval(t *testing.T) {
-	store := openStore(t, vfs.NewMem())
-	if err := store.CompareAndSet(t.Context(), kv.EpochPointer, nil, binary.BigEndian.AppendUint64(nil, 1)); err != nil {
-		t.Fatal(err)
+	for name, after := range map[string]int{"begun before": 0, "begun in between": 1} {
+		store := &removedFrom{openStore(t, vfs.NewMem()), after}
+		_, err := tip.Watch(t.Context(), store, allTables(), func(context.Context) (chain.Ref, error) { return ref(10, 'a'), nil })
+		if !errors.Is(err, rows.ErrRewinding) || !rows.Incomplete(err) {
+			t.Errorf("watch while rows are being removed, %s: %v, expected ErrRewinding", name, err)
+		}
 	}
-	_, err := tip.Watch(t.Context(), store, allTables(), func(context.Context) (chain.Ref, error) { return ref(10, 'a'), nil })
-	if !errors.Is(err, tip.ErrRemoved) {
-		t.Errorf("watch while rows are being removed: %v, expected ErrRemoved", err)
+}
+
+// removedFrom is a store from which a removal begins after some reads of the epoch.
+type removedFrom struct {
+	kv.Store
+	after int
+}
+
+func (r *removedFrom) Pointer(ctx context.Context, name string) ([]byte, error) {
+	if name != kv.EpochPointer {
+		return r.Store.Pointer(ctx, name)
 	}
+	r.after--
+	if r.after >= 0 {
+		return nil, kv.ErrNotFound
+	}
+	return binary.BigEndian.AppendUint64(nil, 1), nil
 }
