@@ -3,12 +3,15 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 const (
@@ -18,7 +21,12 @@ const (
 	remembered = 8
 	// rememberTime is the most time for fetching them, which delays the next head.
 	rememberTime = 2 * time.Second
+	// roundShare is how many times the memory for recent logs those of the blocks may take that are published at once.
+	roundShare = 4
 )
+
+// errLogBytes means that the head moved by blocks whose logs are too large together.
+var errLogBytes = errors.New("the logs of the new blocks are too large")
 
 // wantsLogs reports whether a client watches logs. mu is held.
 func (p *publisher) wantsLogs() bool {
@@ -41,15 +49,20 @@ func (p *publisher) logsOf(ctx context.Context, view *forwarded.View, b *forward
 
 // fetchLogs fetches the logs of blocks before any of them is published.
 func (p *publisher) fetchLogs(ctx context.Context, view *forwarded.View, added []*forwarded.Block) error {
+	bytes, most := 0, roundShare*p.logs.most
 	for _, b := range added {
-		if _, known := p.logs[b.Hash]; known {
-			continue
+		if bytes > most {
+			return fmt.Errorf("%w: expected at most %d bytes", errLogBytes, most)
 		}
-		logs, err := p.logsOf(ctx, view, b)
-		if err != nil {
-			return fmt.Errorf("the logs of block %s: %w", b.Ref, err)
+		logs, known := p.logs.byBlock[b.Hash]
+		if !known {
+			var err error
+			if logs, err = p.logsOf(ctx, view, b); err != nil {
+				return fmt.Errorf("the logs of block %s: %w", b.Ref, err)
+			}
+			p.logs.add(b.Hash, logs)
 		}
-		p.logs[b.Hash] = logs
+		bytes += logsBytes(logs)
 	}
 	return nil
 }
@@ -66,14 +79,16 @@ func (p *publisher) remember(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rememberTime)
 	defer cancel()
 	blocks := slices.Clone(view.Blocks()[max(0, len(view.Blocks())-remembered):])
+	blocks = slices.DeleteFunc(blocks, func(b *forwarded.Block) bool { return b.Number < p.logs.from })
 	slices.Reverse(blocks)
 	_ = p.fetchLogs(ctx, view, blocks) // what is missing is fetched when it is needed
+	p.logs.trim(view)
 }
 
 // addLogs adds the logs of its block to an update. The logs of a dropped block are those that
 // were published, because nodes may not have the block any more; the newest comes first.
 func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update) error {
-	logs, known := p.logs[u.block.Hash]
+	logs, known := p.logs.byBlock[u.block.Hash]
 	if !known {
 		var err error
 		if logs, err = p.logsOf(ctx, view, u.block); err != nil {
@@ -82,7 +97,7 @@ func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update
 	}
 	u.logs = logs
 	if !u.dropped {
-		p.logs[u.block.Hash] = logs
+		p.logs.add(u.block.Hash, logs)
 	} else {
 		u.logs = make([]query.Log, len(logs))
 		for i, log := range logs {
@@ -93,10 +108,71 @@ func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update
 			u.logs[len(logs)-1-i] = log
 		}
 	}
-	for i := range u.logs {
-		u.bytes += len(u.logs[i].JSON) + updateBytes
-	}
+	u.bytes += logsBytes(u.logs)
 	return nil
+}
+
+// logsBytes returns the memory of logs.
+func logsBytes(logs []query.Log) (bytes int) {
+	for i := range logs {
+		bytes += len(logs[i].JSON) + updateBytes
+	}
+	return bytes
+}
+
+// recentLogs are the logs of the newest published blocks, for their removal. Between two rounds they take a number of bytes at
+// most, or those of one block alone. If the logs of an older block are needed after all, nodes are asked again.
+type recentLogs struct {
+	byBlock map[common.Hash][]query.Log
+	bytes   int
+	most    int
+	from    uint64 // those of blocks below are forgotten
+}
+
+func newRecentLogs(most int) recentLogs {
+	return recentLogs{byBlock: make(map[common.Hash][]query.Log), most: most}
+}
+
+func (r *recentLogs) has(block common.Hash) bool {
+	_, known := r.byBlock[block]
+	return known
+}
+
+func (r *recentLogs) add(block common.Hash, logs []query.Log) {
+	r.remove(block)
+	r.byBlock[block] = logs
+	r.bytes += updateBytes + logsBytes(logs)
+}
+
+func (r *recentLogs) remove(block common.Hash) {
+	if logs, known := r.byBlock[block]; known {
+		r.bytes -= updateBytes + logsBytes(logs)
+		delete(r.byBlock, block)
+	}
+}
+
+func (r *recentLogs) clear() {
+	clear(r.byBlock)
+	r.bytes, r.from = 0, 0
+}
+
+// trim forgets the logs of blocks that a view does not have, and, of its oldest blocks, those that are too many.
+func (r *recentLogs) trim(view *forwarded.View) {
+	for block := range r.byBlock {
+		if _, recent := view.Number(block); !recent {
+			r.remove(block)
+		}
+	}
+	r.from = min(r.from, view.Head().Number)
+	for _, b := range view.Blocks() {
+		if r.bytes <= r.most || len(r.byBlock) <= 1 {
+			return
+		}
+		if r.has(b.Hash) {
+			r.remove(b.Hash)
+			r.from = b.Number + 1
+		}
+	}
 }
 
 // removed returns the JSON of a log whose block has left the chain.

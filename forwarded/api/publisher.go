@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -15,7 +16,6 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/limit"
 
-	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -43,8 +43,8 @@ type publisher struct {
 	filters   int                              // guarded by mu: polled filters, including any that were removed since the last sweep
 
 	// Only the publishing goroutine uses the fields below.
-	logs  map[common.Hash][]query.Log // of the newest published blocks, for their removal
-	stuck time.Time                   // since when the head's move cannot be published; zero if it can
+	logs  recentLogs
+	stuck time.Time // since when the head's move cannot be published; zero if it can
 }
 
 // source is the chain that is published, a [query.Chain].
@@ -79,7 +79,7 @@ func newPublisher(chain source, config Config) *publisher {
 	return &publisher{
 		chain: chain, log: cmp.Or(config.Log, slog.Default()), polled: feed.NewFilters[*polledFilter](limits, now),
 		blocks: feed.NewJournal[*update](limits.Bytes, limits.Unread, now), joins: feed.NewJournal[[][]*update](limits.Bytes, limits.Unread, now),
-		held: limit.NewLedger(limits.Bytes), joined: make(chan struct{}, 1), subs: make(map[*feed.Subscriber]*subscriber), logs: make(map[common.Hash][]query.Log),
+		held: limit.NewLedger(limits.Bytes), joined: make(chan struct{}, 1), subs: make(map[*feed.Subscriber]*subscriber), logs: newRecentLogs(limits.Bytes),
 	}
 }
 
@@ -140,7 +140,7 @@ func (p *publisher) expire() {
 func (p *publisher) publish(ctx context.Context) (done bool) {
 	r := p.startRound()
 	if r == nil {
-		clear(p.logs)
+		p.logs.clear()
 		p.stuck = time.Time{}
 		return true
 	}
@@ -149,7 +149,7 @@ func (p *publisher) publish(ctx context.Context) (done bool) {
 		why := p.fetch(ctx, r)
 		switch {
 		case why == nil:
-		case p.postpone(why, r.to):
+		case !errors.Is(why, errLogBytes) && p.postpone(why, r.to):
 			return false
 		case ctx.Err() == nil:
 			p.dropLogs(why, func(s *start) bool { return r.number > s.round })
@@ -187,11 +187,7 @@ func (p *publisher) advance(to *forwarded.View) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.published, p.busy = to, false
-	for hash := range p.logs {
-		if _, recent := to.Number(hash); !recent {
-			delete(p.logs, hash)
-		}
-	}
+	p.logs.trim(to)
 }
 
 // complete adds to an update what clients get.
