@@ -32,13 +32,11 @@ const (
 	// they are merged into the levels below, during a bulk load. Filters tell in
 	// which of them to look.
 	bulkL0Runs = 24
-	// levelBytes is the greatest size of the level that flushed memtables are merged into.
-	levelBytes = 256 << 20
-	// bulkLevelMemTables is the same during a bulk load, in memtables: 10 GiB as a rule. Pebble gives a level above
-	// the lowest one a tenth of that one's size. Until that is as much as bulkL0Runs flushed memtables, all rows
-	// would pass through it at once, so there is none: a store of 5 GiB is written 3.9 times instead of
-	// 4.8 (docs/performance-experiments.md).
-	bulkLevelMemTables = 80
+	// levelBytes is the size of the level that flushed memtables are merged into. During a bulk
+	// load more of them come at once, and it is larger, so that a store of 10 GiB has no third
+	// level that every row passes through.
+	levelBytes     = 256 << 20
+	bulkLevelBytes = 1 << 30
 )
 
 // configure chooses Pebble's options for rows that are written once, rarely
@@ -76,6 +74,7 @@ func configure(o Options, g *guard) *lsm.Options {
 		// the bottom level again and again on the way is most of what it would do.
 		// Pebble begins at half the threshold.
 		c.L0CompactionThreshold, c.L0StopWritesThreshold = 2*bulkL0Runs, 6*bulkL0Runs
+		c.LBaseMaxBytes = bulkLevelBytes
 	}
 	if c.CacheSize == 0 {
 		c.CacheSize = DefaultCacheBytes
@@ -85,9 +84,6 @@ func configure(o Options, g *guard) *lsm.Options {
 		if o.BulkLoad {
 			c.MemTableSize = DefaultBulkMemTableBytes
 		}
-	}
-	if o.BulkLoad {
-		c.LBaseMaxBytes = bulkLevelMemTables * int64(c.MemTableSize)
 	}
 	// A seek that has to change tables costs more, so there are few, large ones.
 	c.TargetFileSizes[0] = 8 << 20
