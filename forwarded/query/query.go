@@ -179,12 +179,16 @@ func (q *Question) failed(err error) error {
 	return err
 }
 
+// checkedMark marks questions whose answers were checked. It changes when a check becomes stricter: an answer that was kept
+// before and fails it now would be refused each time, although the nodes have a right one.
+const checkedMark = "\x00checked2"
+
 // key is what the answer to a question is kept under. One that was checked has the hash that the
 // block must have, if that is known: another answer must not be used in its place.
 func (c *Chain) key(q *Question) string {
 	key := q.Method + "\x00" + q.Params
 	if c.checked && q.Check != nil {
-		key += "\x00checked" + string(q.Block.Hash[:])
+		key += checkedMark + string(q.Block.Hash[:])
 	}
 	return key
 }
