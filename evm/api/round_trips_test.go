@@ -114,6 +114,11 @@ func TestRoundTrips(t *testing.T) {
 	slots := []string{"0x1", "0x63", "0x2a", "0xffffff"}
 	filter := map[string]any{"fromBlock": "0x5", "toBlock": "0x20", "address": logger}
 	topics := map[string]any{"fromBlock": "0x5", "toBlock": "0x20", "address": logger, "topics": []any{nil, []any{common.Hash{31: 2}, common.Hash{31: 9}}}}
+	many := []common.Address{logger}
+	for i := range uint32(700) {
+		many = append(many, common.BytesToAddress(crypto.Keccak256(binary.BigEndian.AppendUint32(nil, i))))
+	}
+	ofMany := map[string]any{"fromBlock": "0x5", "toBlock": "0x20", "address": many}
 	for _, question := range []struct {
 		method string
 		args   []any
@@ -132,6 +137,7 @@ func TestRoundTrips(t *testing.T) {
 		{"eth_getTransactionReceipt", []any{hash}, 2},
 		{"eth_getLogs", []any{filter}, 2},
 		{"eth_getLogs", []any{topics}, 2},
+		{"eth_getLogs", []any{ofMany}, 4}, // 256 addresses at once, 256, the others, and the blocks
 		{"eth_getLogs", []any{map[string]any{"blockHash": block.Hash()}}, 3},
 		{"rollup_getEvents", []any{map[string]any{"address": logger, "chunk_size": 20}}, 2},
 		{"eth_getProof", []any{key, []any{}, number}, 1},

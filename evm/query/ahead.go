@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
@@ -15,10 +16,7 @@ import (
 // What this file does matters where a read takes a round trip. There it reads what a query
 // is going to need side by side; elsewhere it does nothing.
 
-const (
-	aheadTerms  = 256  // of a filter
-	aheadListed = 1024 // accounts and slots of a block's access list
-)
+const aheadListed = 1024 // accounts and slots of a block's access list
 
 // ReadAhead reads the header and the body of a block, and its receipts if they are wanted.
 func (v *View) ReadAhead(ctx context.Context, number uint64, receipts bool) {
@@ -34,20 +32,22 @@ func (v *View) ReadAhead(ctx context.Context, number uint64, receipts bool) {
 	wants.Read(ctx)
 }
 
-// readTermsAhead reads where the terms of a filter occur.
-func (v *View) readTermsAhead(ctx context.Context, sets [][]postings.Term, from, to uint64) {
+// termsAhead reads where the first terms of a filter occur, whichever sets they are in, and returns a function that reads the
+// others when they are needed; nil if there is nothing to read ahead.
+func (v *View) termsAhead(ctx context.Context, sets [][]postings.Term, from, to uint64) postings.Ahead[postings.Term] {
 	if !v.history.Ahead() {
-		return
+		return nil
 	}
-	wants, n := v.history.Wants(), 0
-	for _, set := range sets {
-		for _, term := range set {
-			if n++; n <= aheadTerms {
-				wants.Postings(term, from, min(to, v.head.Number))
-			}
+	read := func(terms []postings.Term, from, to uint64) {
+		wants := v.history.Wants()
+		for _, term := range terms {
+			wants.Postings(term, from, min(to, v.head.Number))
 		}
+		wants.Read(ctx)
 	}
-	wants.Read(ctx)
+	first := slices.Concat(sets...)
+	read(first[:min(len(first), postings.AheadTerms)], from, to)
+	return read
 }
 
 // readLogsAhead reads what the logs of some blocks are made of.

@@ -125,7 +125,7 @@ func (v *View) findTraces(ctx context.Context, filter *TraceFilter, limit int) (
 // tracesOf returns the traces that match a filter, without its limits.
 func (v *View) tracesOf(ctx context.Context, filter *TraceFilter) (candidates, error) {
 	if sets := filter.participants(); len(sets) > 0 {
-		return postings.Intersect(v.scanTraces(ctx), sets, filter.From, filter.To)
+		return postings.Intersect(v.scanTraces(ctx), nil, sets, filter.From, filter.To)
 	}
 	return &allTraces{ctx: ctx, view: v, to: filter.To}, nil
 }
@@ -264,7 +264,7 @@ func (v *View) TransactionsAfter(ctx context.Context, address common.Address, fi
 
 func (v *View) transactionsAfter(ctx context.Context, address common.Address, first uint64, size int) (found []BlockTransactions, more bool, err error) {
 	either := participants([]common.Address{address}, archive.RoleSender, archive.RoleReceiver)
-	from, err := postings.Intersect(v.scanTraces(ctx), [][]archive.Participant{either}, first, v.head.Number)
+	from, err := postings.Intersect(v.scanTraces(ctx), nil, [][]archive.Participant{either}, first, v.head.Number)
 	if err != nil {
 		return nil, false, err
 	}

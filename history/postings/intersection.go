@@ -9,6 +9,13 @@ import (
 // Scan returns the blocks from <= b <= to in which a term occurs.
 type Scan[T any] func(term T, from, to uint64) Postings
 
+// Ahead reads side by side where terms occur in the blocks from <= b <= to, before they are scanned one after the other. There
+// are at most AheadTerms of them.
+type Ahead[T any] func(terms []T, from, to uint64)
+
+// AheadTerms is how many terms are read at once.
+const AheadTerms = 256
+
 // group is a set of terms. It iterates over the blocks in which any of them occurs.
 type group interface {
 	// seek moves to the first block at or after block in which any term occurs, and returns
@@ -31,8 +38,9 @@ type Intersection struct {
 }
 
 // Intersect returns the intersection of sets of terms in the blocks from <= b <= to. There
-// must be at least one set, and no set may be empty.
-func Intersect[T any](scan Scan[T], sets [][]T, from, to uint64) (*Intersection, error) {
+// must be at least one set, and no set may be empty. ahead, which may be nil, is called before the terms of a set of
+// several are scanned.
+func Intersect[T any](scan Scan[T], ahead Ahead[T], sets [][]T, from, to uint64) (*Intersection, error) {
 	x := &Intersection{groups: make([]group, 0, len(sets))}
 	first := make(map[group]uint64, len(sets))
 	for _, set := range sets {
@@ -40,7 +48,7 @@ func Intersect[T any](scan Scan[T], sets [][]T, from, to uint64) (*Intersection,
 		if len(set) == 1 {
 			g = &single{rows: scan(set[0], from, to)}
 		} else {
-			g = newUnion(scan, set, from, to)
+			g = newUnion(scan, ahead, set, from, to)
 		}
 		x.groups = append(x.groups, g)
 		at, ok, err := g.seek(from)
@@ -178,6 +186,7 @@ const (
 // windows in which it does not occur.
 type union[T any] struct {
 	scan  Scan[T]
+	ahead Ahead[T] // may be nil
 	terms []T
 	next  []uint64 // for each term, a lower bound of its next block beyond the window
 	to    uint64
@@ -192,8 +201,8 @@ type union[T any] struct {
 
 const exhausted = math.MaxUint64 // in union.next: no further occurrence
 
-func newUnion[T any](scan Scan[T], terms []T, from, to uint64) *union[T] {
-	u := &union[T]{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: maxEntries}
+func newUnion[T any](scan Scan[T], ahead Ahead[T], terms []T, from, to uint64) *union[T] {
+	u := &union[T]{scan: scan, ahead: ahead, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: maxEntries}
 	for i := range u.next {
 		u.next[i] = from
 	}
@@ -268,9 +277,13 @@ func (u *union[T]) load(start uint64) error {
 
 // fill reads all terms of the window. It returns true if the window has too many entries.
 func (u *union[T]) fill() (full bool, err error) {
+	read := 0 // terms before this one are read ahead
 	for i, term := range u.terms {
 		if u.next[i] >= u.end {
 			continue
+		}
+		if u.ahead != nil && i >= read {
+			read = u.readAhead(i)
 		}
 		if u.next[i], full, err = u.fillTerm(term, max(u.next[i], u.start)); err != nil {
 			return false, err
@@ -285,6 +298,18 @@ func (u *union[T]) fill() (full bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// readAhead reads the next terms that may occur in the window, from a term on. It returns the first term that it has not read.
+func (u *union[T]) readAhead(term int) int {
+	var group []T
+	for ; term < len(u.terms) && len(group) < AheadTerms; term++ {
+		if u.next[term] < u.end {
+			group = append(group, u.terms[term])
+		}
+	}
+	u.ahead(group, u.start, u.to)
+	return term
 }
 
 // fillTerm adds a term's occurrences in the window. It returns a term's first block beyond

@@ -95,7 +95,7 @@ func TestIntersectionsAreThoseOfAWalk(t *testing.T) {
 		}
 		from := random.Uint64N(lastBlock)
 		to := from + random.Uint64N(lastBlock-from+1)
-		found, err := Intersect(x.scan(t), sets, from, to)
+		found, err := Intersect(x.scan(t), nil, sets, from, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestUnionWindows(t *testing.T) {
 	set := []Term{TermOf(0, []byte{0}), TermOf(0, []byte{1}), TermOf(1, []byte{2}), TermOf(0, []byte{9})}
 	for _, most := range []int{1, 5, 40, 1000} {
 		for _, leap := range []uint64{0, 1, 3, 90} {
-			u := newUnion(x.scan(t), set, 0, lastBlock)
+			u := newUnion(x.scan(t), nil, set, 0, lastBlock)
 			u.most = most
 			next := uint64(0)
 			for block := range uint64(lastBlock + 1) {
@@ -158,7 +158,7 @@ func TestFailedReadsAreReported(t *testing.T) {
 		{{often}}, {{never}}, {{often, seldom, never}}, {{often}, {seldom}}, {{never, seldom}, {often}}, {{often, never}, {seldom, TermOf(1, []byte{0})}},
 	} {
 		walk := func(rows kv.Reader) (blocks []uint64, err error) {
-			found, err := Intersect(x.scanOf(t, rows), sets, 0, lastBlock)
+			found, err := Intersect(x.scanOf(t, rows), nil, sets, 0, lastBlock)
 			ok := err == nil
 			for next := uint64(0); ok; next++ {
 				if next, _, ok, err = found.Next(next, nil); ok {

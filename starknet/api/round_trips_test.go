@@ -30,6 +30,10 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	rare := synthetic.Contract(6)
+	many := fmt.Sprintf("%q", synthetic.Account(1))
+	for i := range 600 {
+		many += fmt.Sprintf(`,"0x%x"`, 1<<40+i)
+	}
 	for _, question := range []struct {
 		method, params string
 		want           int64
@@ -43,6 +47,7 @@ func TestRoundTrips(t *testing.T) {
 		{"rollup_getEvents", fmt.Sprintf(`[{"address":%q,"chunk_size":150}]`, rare), 4}, // of more than 64 blocks: more of the index, then more blocks
 		{"rollup_getEvents", fmt.Sprintf(`[{"keys":[[],[%q,%q,%q,%q]],"chunk_size":20}]`,
 			synthetic.Account(1), synthetic.Account(2), synthetic.Account(3), synthetic.Account(4)), 2},
+		{"rollup_getEvents", `[{"keys":[[],[` + many + `]],"chunk_size":10}]`, 4},                                                     // 256 keys at once, 256, the others, and the blocks
 		{"starknet_getEvents", fmt.Sprintf(`[{"keys":[[%q],[%q]],"chunk_size":20}]`, synthetic.Selector(0), synthetic.Account(1)), 4}, // the first key occurs in all blocks
 	} {
 		synctest.Test(t, func(t *testing.T) {

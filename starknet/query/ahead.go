@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 
 	"ashlar/history/paging"
 	"ashlar/history/postings"
@@ -11,23 +12,22 @@ import (
 // What this file does matters where a read takes a round trip. There it reads what a query
 // is going to need side by side; elsewhere it does nothing.
 
-// aheadTerms is how many terms of a filter are looked up at once.
-const aheadTerms = 256
-
-// readTermsAhead reads where the terms of a filter occur.
-func (v *View) readTermsAhead(ctx context.Context, sets [][]postings.Term, from, to uint64) {
+// termsAhead reads where the first terms of a filter occur, whichever sets they are in, and returns a function that reads the
+// others when they are needed; nil if there is nothing to read ahead.
+func (v *View) termsAhead(ctx context.Context, sets [][]postings.Term, from, to uint64) postings.Ahead[postings.Term] {
 	if !v.blocks.Ahead() {
-		return
+		return nil
 	}
-	wants, n := v.blocks.Wants(), 0
-	for _, set := range sets {
-		for _, term := range set {
-			if n++; n <= aheadTerms {
-				wants.Postings(term, from, to)
-			}
+	read := func(terms []postings.Term, from, to uint64) {
+		wants := v.blocks.Wants()
+		for _, term := range terms {
+			wants.Postings(term, from, to)
 		}
+		wants.Read(ctx)
 	}
-	wants.Read(ctx)
+	first := slices.Concat(sets...)
+	read(first[:min(len(first), postings.AheadTerms)], from, to)
+	return read
 }
 
 // candidatesAhead returns candidates of a page that are read in advance, with the headers of
