@@ -67,7 +67,9 @@ func checkpointOnce(ctx context.Context, open map[string]kv.Store, purpose strin
 	}
 }
 
-// Checkpoint makes copies of stores for a purpose, by their names in backups.
+// Checkpoint makes copies of stores for a purpose, by their names in backups. A store that cannot be copied, such as one
+// whose disk is full, does not keep the others from it. The error is a kv.ErrCheckpoint if a store has a copy for the
+// purpose already.
 func Checkpoint(ctx context.Context, stores map[string]kv.Store, purpose string) (made []control.Checkpoint, release func() error, err error) {
 	var releases []func() error
 	release = func() (err error) {
@@ -78,11 +80,15 @@ func Checkpoint(ctx context.Context, stores map[string]kv.Store, purpose string)
 	}
 	for name, s := range stores {
 		dir, done, err := checkpointOf(ctx, s, purpose)
-		if err != nil {
+		switch {
+		case err == nil:
+			releases = append(releases, done)
+			made = append(made, control.Checkpoint{Store: name, Dir: dir})
+		case errors.Is(err, kv.ErrCheckpoint) || ctx.Err() != nil:
 			return nil, nil, errors.Join(fmt.Errorf("copy %s: %w", name, err), release())
+		default:
+			made = append(made, control.Checkpoint{Store: name, Failed: err.Error()})
 		}
-		releases = append(releases, done)
-		made = append(made, control.Checkpoint{Store: name, Dir: dir})
 	}
 	return made, release, nil
 }

@@ -4,8 +4,9 @@ import "context"
 
 // Checkpoint is a copy of an open store, see kv.Checkpointer.
 type Checkpoint struct {
-	Store string `json:"store"` // its name, as the process that makes it chooses
-	Dir   string `json:"dir"`
+	Store  string `json:"store"` // its name, as the process that makes it chooses
+	Dir    string `json:"dir"`
+	Failed string `json:"failed,omitempty"` // why there is no copy
 }
 
 // Purposes of copies. A store has one copy for each at a time, so a backup and a snapshot can be

@@ -17,7 +17,7 @@ func (c *copier) checkpoint(context.Context, Copying) ([]Checkpoint, func() erro
 	if c.err != nil {
 		return nil, nil, c.err
 	}
-	return []Checkpoint{{"networks/demo", "/copy"}}, func() error { close(c.released); return nil }, nil
+	return []Checkpoint{{Store: "networks/demo", Dir: "/copy"}}, func() error { close(c.released); return nil }, nil
 }
 
 // await waits for a channel to be closed.
@@ -47,7 +47,7 @@ func TestCheckpoint(t *testing.T) {
 			defer cancel()
 			client := dial(t, dir)
 			ctx, copies, err := client.Checkpoint(asked, Copying{For: ForBackup, Stores: []string{"networks/demo"}})
-			if err != nil || len(copies.Made) != 1 || copies.Made[0] != (Checkpoint{"networks/demo", "/copy"}) {
+			if err != nil || len(copies.Made) != 1 || copies.Made[0] != (Checkpoint{Store: "networks/demo", Dir: "/copy"}) {
 				t.Fatalf("copies %+v, %v", copies, err)
 			}
 			select {

@@ -25,8 +25,9 @@ type Source struct {
 
 // Options are the options of Make.
 type Options struct {
-	Version string // recorded in the manifest
-	Rehash  bool   // read every file, even if its size and time are those of the last backup
+	Version string   // recorded in the manifest
+	Rehash  bool     // read every file, even if its size and time are those of the last backup
+	Lacks   []string // names of stores that should be in the backup and cannot be copied
 }
 
 // Made describes a backup that was made.
@@ -35,6 +36,7 @@ type Made struct {
 	Bytes  int64            // of all its files
 	Stored int64            // of the contents that the target did not have
 	Stores map[string]int64 // bytes by Store.Name
+	Lacks  []string         // see Manifest
 	Took   time.Duration
 }
 
@@ -53,7 +55,7 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 	if err := m.list(ctx); err != nil {
 		return Made{}, err
 	}
-	made := Manifest{Format: format, Made: after(last), Version: o.Version}
+	made := Manifest{Format: format, Made: after(last), Version: o.Version, Lacks: o.Lacks}
 	for _, source := range sources {
 		files, err := list(source)
 		if err != nil {
@@ -79,7 +81,7 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 	for _, s := range made.Stores {
 		sizes[s.Name] = s.bytes()
 	}
-	return Made{Name: name, Bytes: made.Bytes(), Stored: p.moved.Load(), Stores: sizes, Took: time.Since(began)}, nil
+	return Made{Name: name, Bytes: made.Bytes(), Stored: p.moved.Load(), Stores: sizes, Lacks: made.Lacks, Took: time.Since(began)}, nil
 }
 
 // after returns the time of a backup, which orders backups by its name. It is later than that of

@@ -38,6 +38,7 @@ type Manifest struct {
 	Made    time.Time `json:"made"`
 	Version string    `json:"version"` // of the program that made it
 	Stores  []Store   `json:"stores"`
+	Lacks   []string  `json:"lacks,omitempty"` // names of stores that were wanted and could not be copied
 }
 
 // Store is one directory in a backup.
@@ -72,9 +73,12 @@ func (s *Store) bytes() (sum int64) {
 // Only returns the manifest with the named stores, or an error if one of them is missing.
 func (m *Manifest) Only(names []string) (*Manifest, error) {
 	part := *m
-	part.Stores = nil
+	part.Stores, part.Lacks = nil, nil
 	for _, name := range names {
 		at := slices.IndexFunc(m.Stores, func(s Store) bool { return s.Name == name })
+		if at < 0 && slices.Contains(m.Lacks, name) {
+			return nil, fmt.Errorf("the backup of %s lacks %s, which could not be copied then (want another one, see ashlar restore --list)", m.Made.Format(time.RFC3339), name)
+		}
 		if at < 0 {
 			return nil, fmt.Errorf("the backup of %s has no %s", m.Made.Format(time.RFC3339), name)
 		}

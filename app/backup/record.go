@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,8 +33,8 @@ type Outcome struct {
 const recordPrefix = "backup-"
 
 // RecordOutcome adds a backup of the named stores to the record of its target. made is nil if the target
-// does not have it, and failed is whether anything went wrong, such as the removal of older ones. data is the
-// data directory.
+// does not have it, and failed is whether anything went wrong with the stores that it does not lack, such as the removal of
+// older ones. data is the data directory.
 func RecordOutcome(data string, t Target, stores []string, made *Made, failed bool) error {
 	target, err := recordedName(t)
 	if err != nil {
@@ -47,13 +48,14 @@ func RecordOutcome(data string, t Target, stores []string, made *Made, failed bo
 	}
 	for _, name := range stores {
 		o := r.Stores[name]
-		if made != nil {
+		lacked := made == nil || slices.Contains(made.Lacks, name)
+		if !lacked {
 			o = Outcome{
 				Made: time.Now().UTC().Truncate(time.Second), Good: o.Good + 1,
 				Bytes: made.Stores[name], Seconds: made.Took.Seconds(),
 			}
 		}
-		if failed {
+		if failed || lacked {
 			o.Failures++
 		}
 		r.Stores[name] = o

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -34,7 +35,8 @@ type Backup struct {
 }
 
 // Run copies the accounts and networks of a data directory, which a server may have open,
-// and shows its progress on bar.
+// and shows its progress on bar. A store that cannot be opened or copied does not keep the others from being backed up;
+// the error names it.
 func (b Backup) Run(ctx context.Context, bar *os.File) error {
 	data := store.Dir(b.Data)
 	if err := data.CheckThere(); err != nil {
@@ -52,42 +54,49 @@ func (b Backup) Run(ctx context.Context, bar *os.File) error {
 	if err != nil {
 		return err
 	}
-	made, err := b.make(ctx, data, target, wanted, bar)
+	made, lacking, err := b.make(ctx, data, target, wanted, bar)
 	if err != nil && ctx.Err() != nil {
 		return err // it was interrupted, and did not fail
 	}
 	if recordErr := backup.RecordOutcome(b.Data, target, wanted, made, err != nil); recordErr != nil {
 		slog.Error("the outcome of the backup is not recorded, so metrics lack it", "error", recordErr)
 	}
-	return err
+	return errors.Join(lacking, err)
 }
 
-// make makes one backup of the wanted stores, and removes older ones. made is nil if the target does not have it.
-func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, wanted []string, bar *os.File) (made *backup.Made, err error) {
+// make makes one backup of the wanted stores, and removes older ones. made is nil if the target does not have it. lacking says
+// which stores it does not have, and why. Such a backup removes no older ones: they may be the last that have these stores.
+func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, wanted []string, bar *os.File) (made *backup.Made, lacking, err error) {
 	ctx, copied, err := checkpoints(ctx, data, control.Copying{For: control.ForBackup, Stores: wanted})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, copied.release()) }()
 	moved := new(backup.Progress)
 	shown := newProgress(bar, "backing up", func() (status, bool) { return copyStatus(moved) })
-	done, err := backup.Make(ctx, target, copied.sources, backup.Options{Version: app.ClientVersion(), Rehash: b.Rehash}, moved)
+	done, err := backup.Make(ctx, target, copied.sources, backup.Options{Version: app.ClientVersion(), Rehash: b.Rehash, Lacks: copied.lacks(wanted)}, moved)
 	shown.end()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	slog.Info("backed up", "backup", done.Name, "stores", len(copied.sources), "size", readableBytes(done.Bytes), "stored", readableBytes(done.Stored), "took", shown.took())
+	if why := copied.why(); why != nil {
+		if b.Keep > 0 {
+			slog.Warn("old backups are not removed, because the new one is not complete", "backup", done.Name)
+		}
+		return &done, fmt.Errorf("backup %s is not complete: it lacks %w", done.Name, why), nil
+	}
 	if b.Keep == 0 {
-		return &done, nil
+		return &done, nil, nil
 	}
 	removed, err := backup.Prune(ctx, target, b.Keep)
 	if removed > 0 {
 		slog.Info("old backups removed", "removed", removed)
 	}
-	return &done, err
+	return &done, nil, err
 }
 
 // Repeat makes backups until ctx is done, with the given time between two. One that fails
@@ -138,7 +147,25 @@ func wantedStores(ctx context.Context, data store.Dir, networks []string) (wante
 // copies are copies of stores that exist until they are released.
 type copies struct {
 	sources  []backup.Source
+	failed   map[string]error // by the name of a store that cannot be opened or copied
 	releases []func() error
+}
+
+// lacks returns those of the wanted stores that have no copy.
+func (c *copies) lacks(wanted []string) []string {
+	return slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return c.failed[name] == nil })
+}
+
+// why says which stores cannot be copied, nil if all can.
+func (c *copies) why() (all error) {
+	for _, name := range slices.Sorted(maps.Keys(c.failed)) {
+		err := fmt.Errorf("%s: %w", name, c.failed[name])
+		if all != nil {
+			err = fmt.Errorf("%w; and %w", all, err)
+		}
+		all = err
+	}
+	return all
 }
 
 func (c *copies) release() (err error) {
@@ -149,10 +176,13 @@ func (c *copies) release() (err error) {
 }
 
 // checkpoints makes copies of stores: through the running server if there is one, and of
-// the others by opening them. The returned context ends when the copies do.
+// the others by opening them. At least one can be copied, or there is an error. The returned context ends when the copies do.
 func checkpoints(ctx context.Context, data store.Dir, what control.Copying) (context.Context, *copies, error) {
-	c := new(copies)
+	c := &copies{failed: make(map[string]error)}
 	ctx, err := c.make(ctx, data, what)
+	if err == nil && len(c.sources) == 0 {
+		err = c.why()
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, c.release())
 	}
@@ -175,12 +205,13 @@ func (c *copies) make(ctx context.Context, data store.Dir, what control.Copying)
 	}
 	stores := make(map[string]kv.Store)
 	for _, name := range what.Stores {
-		if slices.ContainsFunc(c.sources, func(s backup.Source) bool { return s.Name == name }) {
+		if c.failed[name] != nil || slices.ContainsFunc(c.sources, func(s backup.Source) bool { return s.Name == name }) {
 			continue
 		}
 		opened, err := data.OpenExisting(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			c.failed[name] = err
+			continue
 		}
 		c.releases = append(c.releases, opened.Close)
 		stores[name] = opened
@@ -196,6 +227,10 @@ func (c *copies) make(ctx context.Context, data store.Dir, what control.Copying)
 
 func (c *copies) add(made []control.Checkpoint) {
 	for _, m := range made {
+		if m.Failed != "" {
+			c.failed[m.Store] = errors.New(m.Failed)
+			continue
+		}
 		c.sources = append(c.sources, backup.Source{Name: m.Store, Dir: m.Dir})
 	}
 }

@@ -282,7 +282,7 @@ func TestBackupRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, b := range map[string]Backup{
-		"has no store":      {Data: unmounted, To: to},
+		"has no store":      {Data: unmounted, To: t.TempDir()}, // has the other network all the same
 		"no such directory": {Data: filepath.Join(data, "missing"), To: to},
 		"not found":         {Data: data, To: to, Networks: []string{"other"}},
 		"unknown store":     {Data: data, To: to, Networks: []string{"../x"}},

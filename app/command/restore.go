@@ -35,6 +35,9 @@ func (r Restore) Run(ctx context.Context, bar *os.File) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := r.checkComplete(manifest); err != nil {
+		return err
+	}
 	var names, existing []string
 	for _, s := range manifest.Stores {
 		if err := store.CheckStoreName(s.Name); err != nil {
@@ -83,7 +86,19 @@ func (r Restore) load(ctx context.Context) (backup.Target, *backup.Manifest, err
 	return target, manifest, err
 }
 
-// Check reads all contents of a backup, compares their hashes, and changes nothing.
+// checkComplete rejects a backup that lacks stores, unless it was named.
+func (r Restore) checkComplete(m *backup.Manifest) error {
+	switch {
+	case len(m.Lacks) == 0:
+		return nil
+	case r.Backup == "":
+		return fmt.Errorf("the newest backup is not complete: it lacks %s (want --backup NAME, which restores what a backup has, or --network; see ashlar restore --list)", strings.Join(m.Lacks, ", "))
+	}
+	slog.Warn("the backup is not complete", "backup_of", m.Made, "lacks", strings.Join(m.Lacks, ", "))
+	return nil
+}
+
+// Check reads all contents of a backup, compares their hashes, and changes nothing. A backup that lacks stores is an error.
 func (r Restore) Check(ctx context.Context, bar *os.File) error {
 	target, manifest, err := r.load(ctx)
 	if err != nil {
@@ -93,6 +108,9 @@ func (r Restore) Check(ctx context.Context, bar *os.File) error {
 	shown := newProgress(bar, "checking", func() (status, bool) { return copyStatus(done) })
 	err = backup.Check(ctx, target, manifest, done)
 	shown.end()
+	if err == nil && len(manifest.Lacks) > 0 {
+		err = fmt.Errorf("the backup of %s is not complete: it lacks %s; what it has is sound", manifest.Made.Format(time.RFC3339), strings.Join(manifest.Lacks, ", "))
+	}
 	if err == nil {
 		slog.Info("backup is sound", "backup_of", manifest.Made, "size", readableBytes(manifest.Bytes()), "took", shown.took())
 	}
@@ -122,6 +140,9 @@ func (r Restore) List(ctx context.Context, out io.Writer) error {
 		var stores []string
 		for _, s := range m.Stores {
 			stores = append(stores, s.Name)
+		}
+		for _, name := range m.Lacks {
+			stores = append(stores, "(lacks "+name+")")
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Made.Format(time.DateTime), readableBytes(m.Bytes()), strings.Join(stores, " "), name)
 	}

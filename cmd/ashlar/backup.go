@@ -18,7 +18,8 @@ func backupCommand() *cobra.Command {
 		Short: "Back up accounts and networks; also works while a server is running",
 		Long: `Copies the accounts and all networks, each as of one moment, to a folder or an S3
 bucket. Files that the target already has are not stored again. The server answers and
-follows meanwhile; a network that is being imported cannot be copied.
+follows meanwhile. A network that is being imported, or whose store does not open,
+cannot be copied: the others are backed up, and the command fails and names it.
 
 A backup may be stopped at any time and run again: what was copied is used, and earlier
 backups stay as they are. A target takes one backup at a time.
