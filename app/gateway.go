@@ -37,7 +37,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 			Open: c.Sockets.Open, Each: c.Sockets.Each, InFlight: c.Sockets.InFlight, Streams: c.Sockets.Streams,
 			Queue: c.Sockets.Queue, QueueBytes: int(c.Sockets.QueueBytes), Idle: c.Sockets.Idle, Ping: c.Sockets.Ping,
 		},
-		Ready:   func(ctx context.Context) error { return s.ready(ctx, c) },
+		Ready:   s.readyCheck(c),
 		Watcher: s.watcher(&c),
 
 		Unavailable: func(err error) bool { return errors.Is(err, kv.ErrUnavailable) },

@@ -9,6 +9,8 @@ import (
 
 	"ashlar/app/config"
 	"ashlar/family"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -18,7 +20,27 @@ const (
 	// oldHead is the age of the newest block from which on a network must hear of its
 	// upstream nodes or its consensus client to be ready. An idle chain has old blocks, too.
 	oldHead = 2 * time.Minute
+	// readyTime is how long a check may take. In a cluster, a store whose nodes are lost refuses reads before.
+	readyTime = 15 * time.Second
 )
+
+// readyCheck returns a function like ready. Anyone may ask it at any rate, without a key, so those who ask while a check is
+// under way share its result. A check goes on without the request that began it.
+func (s *Service) readyCheck(c config.Config) func(context.Context) error {
+	var asking singleflight.Group
+	return func(ctx context.Context) error {
+		_, err, _ := asking.Do("", func() (any, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTime)
+			defer cancel()
+			err := s.ready(ctx, c)
+			if err != nil && ctx.Err() != nil {
+				err = fmt.Errorf("%w: the check has not ended within %v", err, readyTime)
+			}
+			return nil, err
+		})
+		return err
+	}
+}
 
 // ready returns why the service is not ready: the accounts cannot be changed, processes for
 // scripts cannot be started, or a network cannot be read or is not ready, or should be served
