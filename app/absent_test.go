@@ -1,11 +1,13 @@
 package app
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"ashlar/app/config"
+	"ashlar/app/store"
 )
 
 // TestHostOfAnAbsentNetwork: while a network is out of service, a request at its host is refused. The only
@@ -69,4 +71,43 @@ func statusAt(t *testing.T, s *Service, host, key string) int {
 	}
 	defer response.Body.Close()
 	return response.StatusCode
+}
+
+// TestHostOfARemovedNetwork: the host of a network that was removed while the server runs is refused, also after the
+// configuration was read again, and answers once a network is made anew under that name and added.
+func TestHostOfARemovedNetwork(t *testing.T) {
+	s, key := served(t, func(c *config.Config) {
+		makeStored(t, c.Data, "evm", "second")
+		c.Hosts = []string{"*.example.org"}
+	})
+	check := func(what string, want int) {
+		t.Helper()
+		if got := statusAt(t, s, "second.example.org", key); got != want {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+		if got := statusAt(t, s, "demo.example.org", key); got != http.StatusOK {
+			t.Errorf("%s: the other network: %d, want 200", what, got)
+		}
+	}
+	for range 2 {
+		check("served", http.StatusOK)
+		_, release, err := s.LendNetwork(t.Context(), "second")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(store.Dir(s.config.Data).Remove("second"), release(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		check("removed", http.StatusNotFound)
+		if err := s.Reload(*s.current.Load()); err != nil {
+			t.Fatal(err)
+		}
+		check("reloaded", http.StatusNotFound)
+		makeStored(t, s.config.Data, "evm", "second")
+		check("made anew", http.StatusNotFound)
+		if err := s.AddNetwork(t.Context(), "second"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("added", http.StatusOK)
 }
