@@ -69,6 +69,11 @@ type Service struct {
 func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, error) {
 	s := &Service{config: c, public: public, added: make(chan *Network), begun: make(chan struct{}), stopping: make(chan struct{})}
 	s.current.Store(&c)
+	if public == nil {
+		if err := c.CheckListeners(Families()); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -92,6 +92,12 @@ type MethodAdder interface {
 	AddedMethods() []string
 }
 
+// Listener is implemented by [Entries] of networks that have a listener of their own.
+type Listener interface {
+	// Listens returns the entry with the address, such as "engine.listen", and the address; empty: none.
+	Listens() (entry, address string)
+}
+
 // Problem is what is wrong with one entry, or, if Entry is empty, with several together.
 type Problem struct {
 	Entry string // its name below networks.NAME, such as "source"

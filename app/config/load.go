@@ -26,7 +26,7 @@ func Load(path string, families family.Families) (Config, error) {
 }
 
 // Check is Load with additional checks of the files named by the configuration, which a
-// server reads when it starts.
+// server reads when it starts, and of what it listens at.
 func Check(path string, families family.Families) (Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func Check(path string, families family.Families) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	return c, checkRules(path, text, c.fileRules(families))
+	return c, checkRules(path, text, append(c.fileRules(families), c.listenerRules(families)...))
 }
 
 // parse parses text, the contents of the file path.

@@ -150,6 +150,9 @@ func (e *Entries) checkPending() error {
 	return nil
 }
 
+// Listens implements [family.Listener].
+func (e *Entries) Listens() (entry, address string) { return "engine.listen", e.Engine.Listen }
+
 func (c Engine) check() error {
 	if c.Listen == "" {
 		if c.JWT != "" {
