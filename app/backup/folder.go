@@ -49,10 +49,43 @@ func (f folder) List(ctx context.Context, below string, found func(name string, 
 // Put implements Target.
 func (f folder) Put(ctx context.Context, name string, content io.Reader, bytes int64) error {
 	path := f.path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := makeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
 	return writeFile(ctx, path, content, bytes)
+}
+
+// makeDir makes a directory, and those above it that do not exist, durably.
+func makeDir(dir string) error {
+	var grown []string // directories that get another one
+	for made := dir; ; made = filepath.Dir(made) {
+		if _, err := os.Stat(made); err == nil || made == filepath.Dir(made) {
+			break
+		}
+		grown = append(grown, filepath.Dir(made))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, above := range grown {
+		if err := syncDir(above); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle makes the names of all objects durable, also of those whose writer was killed before it did.
+func (f folder) settle(ctx context.Context) error {
+	return filepath.WalkDir(f.path(objectsFolder), func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // no store has a file, or another process has removed it
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil || !entry.IsDir() {
+			return err
+		}
+		return syncDir(path)
+	})
 }
 
 // writeFile writes a file that gets its name when all of it is on the disk. It fails if
@@ -79,8 +112,8 @@ func writeFile(ctx context.Context, path string, content io.Reader, bytes int64)
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
+// syncDir makes the names in a directory durable. Tests replace it.
+var syncDir = func(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

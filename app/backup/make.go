@@ -70,6 +70,11 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 			return Made{}, fmt.Errorf("back up %s: %w", source.Name, err)
 		}
 	}
+	if f, ok := t.(folder); ok { // others take an object durably
+		if err := f.settle(ctx); err != nil {
+			return Made{}, err
+		}
+	}
 	name, err := made.save(ctx, t)
 	if err != nil {
 		return Made{}, err
