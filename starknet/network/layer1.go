@@ -7,6 +7,8 @@ import (
 
 	"ashlar/chain"
 	"ashlar/starknet"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 const (
@@ -23,6 +25,9 @@ func (n *network) recallL1(ctx context.Context) error {
 	view := n.chain.View()
 	if view == nil {
 		return nil
+	}
+	if err := n.readL1(ctx); err != nil {
+		return err
 	}
 	span := view.Span()
 	for number, looks := span.Last.Number, 0; looks < layer1Recall; number, looks = number-1, looks+1 {
@@ -52,10 +57,68 @@ func (n *network) watchL1(ctx context.Context) {
 		case err == nil:
 			n.chain.SetL1Accepted(number)
 			logged = false
+			if err := n.storeL1(ctx); err != nil && ctx.Err() == nil {
+				slog.Warn("which blocks are accepted on L1 is not stored, so other readers do not know it", "network", n.name, "error", err)
+			}
 		case ctx.Err() == nil && !logged:
 			logged = true
 			slog.Info("the nodes do not say which blocks are accepted on L1", "network", n.name, "error", err)
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// storeL1 stores the newest block here that is known to be accepted on layer 1, for processes that ask no nodes and for the next
+// start. Only the process that writes does.
+func (n *network) storeL1(ctx context.Context) error {
+	view := n.chain.View()
+	if n.watched != nil || view == nil {
+		return nil
+	}
+	number, known := view.L1Accepted()
+	if !known {
+		return nil
+	}
+	header, err := view.Header(ctx, number)
+	if err != nil {
+		return err
+	}
+	now := chain.Ref{Number: number, Hash: common.Hash(header.Hash)}
+	if before, _, err := n.archive.Layer1(ctx); err != nil || before == now {
+		return err
+	}
+	return n.archive.SetLayer1(ctx, now)
+}
+
+// readL1 reads what the process that writes has stored, see storeL1. A block that is not here does not count: the chain may have
+// been rewound since.
+func (n *network) readL1(ctx context.Context) error {
+	accepted, stored, err := n.archive.Layer1(ctx)
+	view := n.chain.View()
+	if err != nil || !stored || view == nil || accepted.Number < view.Span().First || accepted.Number > view.Span().Last.Number {
+		return err
+	}
+	header, err := view.Header(ctx, accepted.Number)
+	if err == nil && common.Hash(header.Hash) == accepted.Hash {
+		n.chain.SetL1Accepted(accepted.Number)
+	}
+	return err
+}
+
+// watchStoredL1 reads now and then what another process has stored, until ctx is done.
+func (n *network) watchStoredL1(ctx context.Context) {
+	tick := time.NewTicker(layer1Every)
+	defer tick.Stop()
+	for failing := false; ; {
+		err := n.readL1(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			slog.Warn("which blocks are accepted on L1 cannot be read; trying again", "network", n.name, "error", err)
+		}
+		failing = err != nil
 		select {
 		case <-ctx.Done():
 			return

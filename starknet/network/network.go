@@ -146,8 +146,11 @@ func (n *network) checkHash(block *starknet.Block) error {
 // served all the same, and the node is tried again after a rest.
 func (n *network) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	if n.layer1 != nil {
+	switch {
+	case n.layer1 != nil:
 		group.Go(func() error { n.watchL1(ctx); return nil })
+	case n.watched != nil:
+		group.Go(func() error { n.watchStoredL1(ctx); return nil })
 	}
 	switch {
 	case n.watched != nil:

@@ -1,0 +1,100 @@
+package network
+
+import (
+	"context"
+	"testing"
+
+	"ashlar/chain"
+	"ashlar/family"
+	"ashlar/internal/await"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+	"ashlar/starknet/archive"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// oracle is a source that says what is accepted on layer 1, and nothing else.
+type oracle struct {
+	source
+	number uint64
+}
+
+func (o oracle) L1Accepted(context.Context, func(chain.Ref) error) (uint64, error) {
+	return o.number, nil
+}
+
+// TestReaderLearnsL1: a reader that names no nodes learns what the writer's nodes say, also while it runs, and another writer
+// after a restart. A block that the chain does not have any more does not count.
+func TestReaderLearnsL1(t *testing.T) {
+	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	a, err := archive.Create(t.Context(), store, "SN_MINE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Append(t.Context(), chainOf(1, 10)...); err != nil {
+		t.Fatal(err)
+	}
+	writer, reader := openServed(t, store, false), openServed(t, store, true)
+	run := func(n *network, want string, done func() bool) {
+		t.Helper()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- n.Run(ctx) }()
+		await.Until(t, want, done)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	say := func(number, stored uint64) {
+		t.Helper()
+		writer.layer1 = oracle{number: number}
+		run(writer, "what the node says is stored", func() bool {
+			ref, _, err := a.Layer1(t.Context())
+			return err == nil && ref.Number == stored
+		})
+	}
+	learns := func(want uint64) {
+		t.Helper()
+		run(reader, "the reader knows what is stored", func() bool {
+			number, _ := reader.chain.View().L1Accepted()
+			return number == want
+		})
+	}
+	expect := func(n *network, want uint64) {
+		t.Helper()
+		if number, known := n.chain.View().L1Accepted(); known != (want > 0) || number != want {
+			t.Errorf("block %d, %t, want %d", number, known, want)
+		}
+	}
+	head := a.Span().Last.Number
+	expect(reader, 0)
+	say(5, 5)
+	learns(5)
+	say(head+100, head)
+	learns(head)
+	expect(openServed(t, store, false), head)
+	if err := a.SetLayer1(t.Context(), chain.Ref{Number: 7, Hash: common.Hash{1}}); err != nil {
+		t.Fatal(err)
+	}
+	expect(openServed(t, store, true), 0)
+}
+
+// openServed opens and serves a network without nodes.
+func openServed(t *testing.T, store kv.Store, reading bool) *network {
+	t.Helper()
+	opened, err := Family{}.Open(t.Context(), store, &Entries{Quorum: 1}, reading)
+	if err == nil {
+		_, err = opened.Serve(t.Context(), family.Service{Name: "mine"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened.(*network)
+}
