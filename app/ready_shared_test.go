@@ -45,6 +45,7 @@ func TestReadyIsShared(t *testing.T) {
 				s := &Service{networks: []*Network{{Name: "n", Network: slow{takes: test.takes, asked: &asked}}}}
 				ready := s.readyCheck(config.Config{})
 				first, leave := context.WithCancel(t.Context())
+				defer leave()
 				answers := make(chan error, 100)
 				for i := range cap(answers) {
 					ctx := t.Context()
