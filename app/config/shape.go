@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/token"
@@ -16,8 +17,8 @@ const (
 )
 
 // checkShape rejects, before parsing: anchors and aliases, with which a short file can
-// expand to any size; deep nesting; and a second document, which would be ignored. The
-// error names the line.
+// expand to any size; deep nesting; a second document, which would be ignored; and texts that
+// the parser would split. The error names the line.
 func checkShape(path string, text []byte) error {
 	if len(text) > maxConfigBytes {
 		return fmt.Errorf("%s: %d bytes, expected a configuration of at most %d", path, len(text), maxConfigBytes)
@@ -34,6 +35,9 @@ func checkShape(path string, text []byte) error {
 			return fmt.Errorf("%s:%d: a second document begins: expected all entries in one", path, line)
 		default:
 			begun, ended = true, t.Type == token.DocumentEndType
+		}
+		if text, split := splitText(t); split && brackets > 0 {
+			return fmt.Errorf("%s:%d: %s has a colon: expected quotes around such a text inside brackets, as in [\"%s\"]", path, line, text, text)
 		}
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:
@@ -52,6 +56,19 @@ func checkShape(path string, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// splitText returns the text that the parser takes for an entry and its value, such as
+// ws://10.0.0.5:8546 in {source: [ws://10.0.0.5:8546]}, and whether colon is the place where it does so. In YAML it is one
+// text, since no space follows the colon.
+func splitText(colon *token.Token) (text string, split bool) {
+	before, after := colon.Prev, colon.Next
+	if colon.Type != token.MappingValueType || before == nil || after == nil || !strings.ContainsAny(before.Value, "./") {
+		return "", false
+	}
+	quoted := before.Type == token.SingleQuoteType || before.Type == token.DoubleQuoteType
+	adjacent := after.Position.Line == colon.Position.Line && after.Position.Column == colon.Position.Column+1
+	return before.Value + ":" + after.Value, adjacent && !quoted
 }
 
 // indentation returns the column at which a token's line begins.
