@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -88,10 +89,30 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	return s.Run(ctx, runs...)
 }
 
+// checkOwn refuses a directory with other networks: its accounts would get an operator whose password is printed.
+func checkOwn(ctx context.Context, data store.Dir, all []shown) error {
+	if _, err := os.Stat(string(data)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	names, err := data.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(n shown) bool { return n.Name() == name }) {
+			return fmt.Errorf("%s has the network %s, which is none of the demo's: expected a directory of the demo's own", data, name)
+		}
+	}
+	return nil
+}
+
 // create creates the missing networks with their initial blocks, and writes which to out.
 func (d Demo) create(ctx context.Context, out io.Writer, all []shown) error {
 	data := store.Dir(d.Data)
 	if err := data.Check(); err != nil {
+		return err
+	}
+	if err := checkOwn(ctx, data, all); err != nil {
 		return err
 	}
 	for _, n := range all {

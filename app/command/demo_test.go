@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -136,6 +137,23 @@ func TestDemoPortTaken(t *testing.T) {
 	}
 	if made, err := os.ReadDir(data); err != nil || len(made) > 0 {
 		t.Errorf("made before that: %v %v", made, err)
+	}
+}
+
+// A directory of other networks gets no network of the demo, and no account with the demo's password.
+func TestDemoBesideOthers(t *testing.T) {
+	data := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(data, "networks", "mainnet"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := Demo{Data: data, Listen: "127.0.0.1:0", Blocks: 1, Interval: time.Second}.Run(t.Context(), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "has the network mainnet, which is none of the demo's") {
+		t.Errorf("the demo ended with %v", err)
+	}
+	for _, made := range []string{"accounts", "networks/demo"} {
+		if _, err := os.Stat(filepath.Join(data, made)); err == nil {
+			t.Errorf("%s was made", made)
+		}
 	}
 }
 
