@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ const nodeTime = time.Second
 // executes blocks, its tip is open; else the nodes have the head.
 func (n *network) complete(ctx context.Context) error {
 	settled, _ := n.archive.Settled()
-	config := upstream.Config{Nodes: n.entries.Upstream, ChainID: n.config.ChainID.Uint64(), Log: slog.Default()}
+	config := upstream.Config{Nodes: n.entries.Upstream, ChainID: n.config.ChainID.Uint64(), Log: n.log()}
 	if settled.Number > 0 {
 		config.Wait = nodeTime
 	}
@@ -76,7 +75,7 @@ func (n *network) complete(ctx context.Context) error {
 		return err
 	}
 	n.chain.SetRemote(remote, unexecuted)
-	head := proven.HeadConfig{Watcher: nodes, Quorum: n.entries.Quorum, Log: slog.Default()}
+	head := proven.HeadConfig{Watcher: nodes, Quorum: n.entries.Quorum, Log: n.log()}
 	if n.tip == nil {
 		head.Base = settled
 	} else {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"ashlar/evm/proven"
 	"ashlar/evm/source/beacon"
@@ -71,7 +70,7 @@ func (n *network) openLight(genesis common.Hash, names *proven.Consensus) (*beac
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
 	config := beacon.Config{
-		Known: beacon.Public(genesis), Checkpoint: checkpoint, Keeper: &lightKeeper{n.store, checkpoint, n.reading}, Log: slog.Default(),
+		Known: beacon.Public(genesis), Checkpoint: checkpoint, Keeper: &lightKeeper{n.store, checkpoint, n.reading}, Log: n.log(),
 		Name: func(ctx context.Context, to engine.Forkchoice) error {
 			_, err := names.UpdateForkchoice(ctx, to)
 			return err

@@ -49,6 +49,7 @@ const watchEvery = 150 * time.Millisecond
 
 // Serve implements [family.Network].
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
+	n.name = s.Name
 	warnOfUnknownFork(s.Name, n.config)
 	n.catchUp = s.CatchUp
 	config := api.Config{
@@ -63,7 +64,6 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	if err != nil {
 		return nil, err
 	}
-	n.name = s.Name
 	if n.checked != nil {
 		if methods, err = n.checked.methods(methods); err != nil {
 			return nil, err
