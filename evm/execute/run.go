@@ -55,9 +55,13 @@ type machine struct {
 
 func (e *Executor) newMachine(ctx context.Context, parent Parent, header *types.Header, failed *readFailure) *machine {
 	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: failed}
+	surroundings := core.NewEVMBlockContext(header, chain, nil)
+	if _, records := parent.Ancestors.(recordedAncestors); records {
+		surroundings.GetHash = readingHeaders(surroundings.GetHash, chain)
+	}
 	return &machine{
 		ctx: ctx, executor: e, chain: chain, header: header, warm: newWarmList(),
-		evm:    e.newEVM(core.NewEVMBlockContext(header, chain, nil)),
+		evm:    e.newEVM(surroundings),
 		signer: types.MakeSigner(e.config, header.Number, header.Time),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 )
@@ -220,6 +221,19 @@ func (a recordedAncestors) Header(ctx context.Context, hash common.Hash, number 
 		a.record.mu.Unlock()
 	}
 	return header, err
+}
+
+// readingHeaders returns a function that also reads the header of each block whose hash it returns.
+// The hash itself is in the header of the block after it, but reth's stateless execution looks for
+// the block's own, and geth's witnesses have it.
+func readingHeaders(hashOf vm.GetHashFunc, chain *chainReader) vm.GetHashFunc {
+	return func(number uint64) common.Hash {
+		hash := hashOf(number)
+		if hash != (common.Hash{}) {
+			chain.GetHeader(hash, number)
+		}
+		return hash
+	}
 }
 
 // storageRoot returns the storage root of an account, the empty root if there is no account.
