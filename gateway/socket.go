@@ -304,6 +304,42 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 	return key, ""
 }
 
+// inspect ends the connection if its key has ended or no longer allows it, its network is no
+// longer served, it is idle, or it takes too long over a message. It pings a client that has been
+// silent. It does not wait for the network.
+func (s *socket) inspect(settings *settings, now time.Time) {
+	if s.receiving.over(now, bodyTime) || s.writing.over(now, writeTime) {
+		s.running.Go(func() { _ = s.conn.CloseNow() }) // readers and writers get the error
+		return
+	}
+	if s.ending.Load() {
+		return
+	}
+	network := settings.networks.byName[s.network].at(s.version)
+	if network == nil {
+		if s.leaving.CompareAndSwap(false, true) {
+			s.running.Go(func() { s.drain(s.base(), reasonUnserved) })
+		}
+		return
+	}
+	key, reason := s.check(settings, network)
+	if reason != "" {
+		s.end(closeKey, reason)
+		return
+	}
+	s.renewPayer(settings, key)
+	if now.Sub(time.Unix(0, s.used.Load())) >= settings.sockets.Idle {
+		s.end(closeGone, reasonIdle)
+		return
+	}
+	// No ping while a message is written, which has a time limit of its own: the library ends the
+	// connection if a ping is not written within 5 seconds, such as behind a frame of writeDeflated.
+	silent := now.Sub(time.Unix(0, s.heard.Load())) >= settings.sockets.Ping
+	if silent && !s.writing.running() && s.pinging.CompareAndSwap(false, true) {
+		s.running.Go(func() { s.ping(settings.sockets.Ping) })
+	}
+}
+
 // answer answers a message and sends the result.
 func (s *socket) answer(e *exchange, request *[]byte) {
 	n := &notifier{streams: &s.streams, socket: s, exchange: e}

@@ -139,33 +139,13 @@ func (c *sockets) run(ctx context.Context) {
 	}
 }
 
-// sweep ends connections whose key has ended or no longer allows them, whose network is no
-// longer served, that are idle, or that take too long over a message. It pings connections
-// that have been silent.
+// sweep inspects all open connections.
 func (c *sockets) sweep(now time.Time) {
 	settings := c.handler.current.Load()
-	limits := settings.sockets
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.open {
-		heard := now.Sub(time.Unix(0, s.heard.Load()))
-		if s.receiving.over(now, bodyTime) || s.writing.over(now, writeTime) {
-			s.running.Go(func() { _ = s.conn.CloseNow() }) // readers and writers get the error
-		} else if s.ending.Load() {
-			continue
-		} else if network := settings.networks.byName[s.network].at(s.version); network == nil {
-			if s.leaving.CompareAndSwap(false, true) {
-				s.running.Go(func() { s.drain(s.base(), reasonUnserved) })
-			}
-		} else if key, reason := s.check(settings, network); reason != "" {
-			s.end(closeKey, reason)
-		} else if s.renewPayer(settings, key); now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
-			s.end(closeGone, reasonIdle)
-		} else if heard >= limits.Ping && !s.writing.running() && s.pinging.CompareAndSwap(false, true) {
-			// Not while a message is written, which has a time limit of its own: the library ends the
-			// connection if a ping is not written within 5 seconds, such as behind a frame of writeDeflated.
-			s.running.Go(func() { s.ping(limits.Ping) })
-		}
+		s.inspect(settings, now)
 	}
 }
 
