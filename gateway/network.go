@@ -97,19 +97,20 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-func newNetworks(list []Network, absent map[string][]string, hosts []string, rpc jsonrpc.Config, g gate, u *usage.Usage) (*networks, error) {
-	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), absent: absent, wildcards: make(map[string]bool)}
-	for _, network := range list {
+// newNetworks returns the networks of a configuration, whose calls pass a gate.
+func newNetworks(config *Config, g gate) (*networks, error) {
+	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), absent: config.Absent, wildcards: make(map[string]bool)}
+	for _, network := range config.Networks {
 		if err := CheckNetworkName(network.Name); err != nil {
 			return nil, fmt.Errorf("gateway: %w", err)
 		}
 		if n.byName[network.Name] != nil {
 			return nil, fmt.Errorf("gateway: two networks are named %s", network.Name)
 		}
-		serves := newServed(network, network.Methods, rpc, g, u)
+		serves := newServed(network, network.Methods, config, g)
 		serves.versions = make(map[string]*served, len(network.Versions))
 		for version, methods := range network.Versions {
-			serves.versions[version] = newServed(network, methods, rpc, g, u)
+			serves.versions[version] = newServed(network, methods, config, g)
 		}
 		n.byName[network.Name] = serves
 		for _, host := range network.Hosts {
@@ -122,35 +123,36 @@ func newNetworks(list []Network, absent map[string][]string, hosts []string, rpc
 			n.byHost[host] = serves
 		}
 	}
-	for _, own := range absent {
+	for _, own := range config.Absent {
 		for _, host := range own {
 			if _, taken := n.byHost[host]; !taken {
 				n.byHost[host] = nil
 			}
 		}
 	}
-	for _, pattern := range hosts {
+	for _, pattern := range config.Hosts {
 		if err := CheckPattern(pattern); err != nil {
 			return nil, fmt.Errorf("gateway: %w", err)
 		}
 		n.wildcards[strings.TrimPrefix(pattern, "*")] = true
 	}
-	if len(list) == 1 {
-		n.only = n.byName[list[0].Name]
+	if len(config.Networks) == 1 {
+		n.only = n.byName[config.Networks[0].Name]
 	}
 	return n, nil
 }
 
 // newServed serves some methods of a network.
-func newServed(network Network, methods *jsonrpc.Methods, rpc jsonrpc.Config, g gate, u *usage.Usage) *served {
+func newServed(network Network, methods *jsonrpc.Methods, config *Config, g gate) *served {
+	rpc := config.RPC
 	g.network, g.restricted = network.Name, network.Restricted
 	if network.Observer != nil {
 		rpc.Observer = network.Observer
 	}
 	rpc.Parse, rpc.Unknown = g.parse, g.unknown
 	g.series = func(string) usage.Series { return 0 }
-	if u != nil {
-		counts := newCounting(rpc.Observer, u, network.Name, methods)
+	if config.Usage != nil {
+		counts := newCounting(rpc.Observer, config.Usage, network.Name, methods)
 		g.series, rpc.Observer = counts.of, counts
 	}
 	users := network.Users

@@ -171,7 +171,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		}
 	}
 	var err error
-	s.networks, err = newNetworks(config.Networks, config.Absent, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits, unavailable: config.Unavailable}, config.Usage)
+	s.networks, err = newNetworks(&config, gate{light: s.light, heavy: s.heavy, credits: config.Credits, unavailable: config.Unavailable})
 	if err != nil {
 		return nil, err
 	}
