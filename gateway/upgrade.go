@@ -10,8 +10,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// serveSocket upgrades a request to a WebSocket and serves it to its end. text is the text
-// of its key. A request that is refused gets an HTTP error with a status instead.
+// serveSocket upgrades a request to a WebSocket and serves it to its end. A request that is
+// refused gets an HTTP error instead.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key *account.Key, route route) {
 	settings := h.current.Load()
 	payer := settings.payer(key, settings.client(r))
