@@ -42,8 +42,9 @@ func New(name string, log *slog.Logger) *Task {
 	}}
 }
 
-// Keep calls run until it returns without an error or ctx is done. After an error it waits
-// before it calls run again, each time longer until run calls Succeeded.
+// Keep calls run until it returns without an error or ctx is done, and returns nil. After an
+// error it waits before it calls run again, each time longer until run calls Succeeded. A nil
+// task returns run's error.
 func (t *Task) Keep(ctx context.Context, run func(context.Context) error) error {
 	if t == nil {
 		return run(ctx)
