@@ -224,9 +224,8 @@ func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalize
 
 // Import brings in blocks in bulk, for a chain that is far behind: they settle as
 // they come, many times as fast as through [Follower.Add]. The source may begin with
-// blocks that are settled already. It ends as [Importer.Import] does. What is in the
-// tip and does not come after the blocks that were brought in is let go, whatever
-// branch it is of.
+// blocks that are settled already. Import ends as [Importer.Import] does. The tip then
+// drops all blocks that do not descend from the last imported one.
 func (f *Follower) Import(ctx context.Context, source Source) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

@@ -184,7 +184,8 @@ func send(ctx context.Context, to chan<- *step, s *step) bool {
 }
 
 // read reads the source, skips settled blocks, and passes every other block to the
-// verifying stage and, in order, to the executing one.
+// verifying stage and, in order, to the executing one. It stops when ctx, the caller's, is done;
+// inner is the stages' own.
 func (i *Importer) read(ctx, inner context.Context, source Source, head chain.Ref, out, verify chan<- *step) {
 	for {
 		block, err := source.Next()
