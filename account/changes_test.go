@@ -131,11 +131,11 @@ func TestRuleLengths(t *testing.T) {
 		"(want one such as https://ap":                 {Origins: []string{"a.test"}},
 	} {
 		var wrong *Invalid
-		if err := rules.Check(); !errors.As(err, &wrong) || wrong.Field != FieldRules || !strings.Contains(err.Error(), want) {
+		if err := rules.CheckChange(nil); !errors.As(err, &wrong) || wrong.Field != FieldRules || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
-	if err := (&Rules{Origins: []string{origin(300)}, Methods: []string{strings.Repeat("e", 100)}}).Check(); err != nil {
+	if err := (&Rules{Origins: []string{origin(300)}, Methods: []string{strings.Repeat("e", 100)}}).CheckChange(nil); err != nil {
 		t.Errorf("rules at the limits: %v", err)
 	}
 

@@ -12,7 +12,7 @@ func TestOriginsThatBrowsersSend(t *testing.T) {
 		"https://app.example.org", "http://localhost:3000", "https://a.test:8443", "http://127.0.0.1:5173", "http://[::1]:8080", "http://[::ffff:102:304]",
 		"https://xn--bcher-kva.example", "https://a_b.test", "https://a.test.", "chrome-extension://abcdefghijklmnop", "capacitor://localhost",
 	} {
-		if err := (&Rules{Origins: []string{origin}}).Check(); err != nil {
+		if err := (&Rules{Origins: []string{origin}}).CheckChange(nil); err != nil {
 			t.Errorf("%s: %v", origin, err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestOriginsThatBrowsersSend(t *testing.T) {
 		"app.example.org":                "want one such as https://app.example.org",
 		"//app.example.org":              "want one such as https://app.example.org",
 	} {
-		if err := (&Rules{Origins: []string{origin}}).Check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := (&Rules{Origins: []string{origin}}).CheckChange(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", origin, err, want)
 		}
 	}

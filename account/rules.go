@@ -161,10 +161,8 @@ func (r *Rules) check() error {
 	return errors.Join(problems...)
 }
 
-// Check validates rules for a key. The error is an [*Invalid].
-func (r *Rules) Check() error { return r.checkTyped() }
-
-// CheckChange is Check for rules that replace those of a key, which may be nil: it checks the entries that are added.
+// CheckChange validates rules that replace those of a key, which may be nil: it checks the entries that are
+// added. The error is an [*Invalid].
 func (r *Rules) CheckChange(before *Rules) error {
 	if before == nil {
 		return r.checkTyped()
