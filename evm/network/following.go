@@ -96,10 +96,10 @@ func (n *network) newPool(s family.Service) (waiting *pool.Pool, run func(contex
 func (n *network) newFollowedPool(s family.Service, config *upstream.Config) (run func(context.Context) error) {
 	waiting, run := n.newPool(s)
 	if n.entries.Pool != poolSent {
-		config.Waiting = func(tx *types.Transaction) {
+		config.Waiting = func(ctx context.Context, tx *types.Transaction) {
 			// A transaction that is refused here was accepted by a node with other
 			// limits, or is included by now.
-			_ = waiting.AddAccepted(context.Background(), tx)
+			_ = waiting.AddAccepted(ctx, tx)
 		}
 	}
 	return run

@@ -9,6 +9,8 @@ import (
 
 	"ashlar/evm/source/node"
 	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // errNoneToSend means that no node accepts connections for a transaction.
@@ -85,7 +87,12 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 // readPool subscribes to transactions or, if that is not supported, polls the pool. It
 // returns when to try again.
 func (p *Pursuit) readPool(ctx context.Context, c *candidate) (again time.Duration, err error) {
-	err = c.node.SubscribePool(ctx, p.config.Waiting)
+	pass := func(tx *types.Transaction) {
+		if ctx.Err() == nil { // a pool has thousands
+			p.config.Waiting(ctx, tx)
+		}
+	}
+	err = c.node.SubscribePool(ctx, pass)
 	if !errors.Is(err, node.ErrNoSubscriptions) {
 		return 0, err
 	}
@@ -94,7 +101,7 @@ func (p *Pursuit) readPool(ctx context.Context, c *candidate) (again time.Durati
 		return 0, fmt.Errorf("txpool_content: %w", err)
 	}
 	for _, tx := range waiting {
-		p.config.Waiting(tx)
+		pass(tx)
 	}
 	return p.config.Pace.Pool, nil
 }

@@ -1,9 +1,11 @@
 package upstream_test
 
 import (
+	"context"
 	"errors"
 	"math/big"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"ashlar/evm/ingest"
@@ -35,7 +37,7 @@ type heard struct {
 	hashes map[common.Hash]bool // guarded by mu
 }
 
-func (h *heard) tell(tx *types.Transaction) {
+func (h *heard) tell(_ context.Context, tx *types.Transaction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hashes == nil {
@@ -145,4 +147,22 @@ func TestAnnouncedPool(t *testing.T) {
 	until(t, "the node is back", func() bool { return p.Send(t.Context(), raw) == nil })
 	until(t, "a sent transaction", func() bool { return told.has(signed(t, 2)) })
 	stop()
+}
+
+// When following stops, no further transaction of a pool is passed on.
+func TestPoolEndsWithFollowing(t *testing.T) {
+	w := newWorld(t, 8)
+	n := newFakeNode("node", w)
+	n.head = w.grow(w.builder.Genesis, 1)
+	n.waiting = []*types.Transaction{signed(t, 0), signed(t, 1), signed(t, 2)}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var passed atomic.Int64
+	p := newFollower(t, ingest.DefaultDepths()).pursuit(t, quick(), func(context.Context, *types.Transaction) { passed.Add(1); stop() }, n)
+	if err := p.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := passed.Load(); got != 1 {
+		t.Errorf("%d transactions were passed on, expected 1", got)
+	}
 }

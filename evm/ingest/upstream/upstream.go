@@ -115,8 +115,9 @@ type Config struct {
 	// on a final block before it settles. 0 and 1: the best node is followed.
 	Quorum int
 	// Waiting, if not nil, is called for transactions in the pools of nodes, concurrently,
-	// and possibly several times for the same one.
-	Waiting func(*types.Transaction)
+	// and possibly several times for the same one. Following stops only when it has returned,
+	// so it must not outlast its context.
+	Waiting func(context.Context, *types.Transaction)
 	// Task, if not nil, keeps following going after errors that no node is to blame for.
 	Task *retry.Task
 	Pace Pace

@@ -61,7 +61,7 @@ func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pur
 }
 
 // pursueWithPool is pursue with a callback for pooled transactions.
-func (f *follower) pursueWithPool(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+func (f *follower) pursueWithPool(t *testing.T, waiting func(context.Context, *types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
 	p = f.pursuit(t, quick(), waiting, nodes...)
 	return p, run(t, p.Run, f.Run)
@@ -80,7 +80,7 @@ func (f *follower) pursueUnsettled(t *testing.T, nodes ...upstream.Node) (p *ups
 	return p, run(t, p.Run)
 }
 
-func (f *follower) pursuit(t *testing.T, pace upstream.Pace, waiting func(*types.Transaction), nodes ...upstream.Node) *upstream.Pursuit {
+func (f *follower) pursuit(t *testing.T, pace upstream.Pace, waiting func(context.Context, *types.Transaction), nodes ...upstream.Node) *upstream.Pursuit {
 	t.Helper()
 	return upstream.New(upstream.Config{
 		Waiting: waiting, Quorum: f.quorum,
