@@ -78,7 +78,9 @@ func (m *measurement) run(ctx context.Context, g *generated) error {
 		return err
 	}
 	progress := new(ingest.StartProgress)
-	a, err := ingest.Start(ctx, start, executor, genesis, g, big.NewInt(2), progress)
+	a, err := ingest.Start(ctx, ingest.StartConfig{
+		Start: start, Executor: executor, Genesis: genesis, Source: g, TotalDifficulty: big.NewInt(2), Progress: progress,
+	})
 	if err != nil {
 		return err
 	}

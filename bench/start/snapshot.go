@@ -51,7 +51,9 @@ func (m *measurement) runSnapshot(ctx context.Context, genesis *core.Genesis, a 
 	if err != nil {
 		return err
 	}
-	if _, err := ingest.Start(ctx, start, executor, genesis, source, total, new(ingest.StartProgress)); err != nil {
+	if _, err := ingest.Start(ctx, ingest.StartConfig{
+		Start: start, Executor: executor, Genesis: genesis, Source: source, TotalDifficulty: total, Progress: new(ingest.StartProgress),
+	}); err != nil {
 		return err
 	}
 	fmt.Println("snapshot loaded, without compaction:", loading)

@@ -47,33 +47,40 @@ type StartProgress struct {
 	Through         atomic.Uint64 // first 64 bits of the last account's key: the share that is done
 }
 
+// StartConfig says with what an archive starts.
+type StartConfig struct {
+	Start           *archive.Start // of the new archive
+	Executor        *execute.Executor
+	Genesis         *core.Genesis
+	Source          StateSource
+	TotalDifficulty *big.Int // of the chain up to the source's head
+	Progress        *StartProgress
+}
+
 // Start writes the state of a source into a new archive, and the blocks before it. The
 // tries are built anew from accounts and slots and must have the roots that the accounts
-// and the header name. Memory does not grow with the state. totalDifficulty is that of the
-// chain up to the source's head.
-func Start(ctx context.Context, s *archive.Start, e *execute.Executor, genesis *core.Genesis, source StateSource, totalDifficulty *big.Int, progress *StartProgress) (*archive.Archive, error) {
-	run := &starting{start: s, source: source, progress: progress, resume: s.LastDone()}
+// and the header name. Memory does not grow with the state.
+func Start(ctx context.Context, c StartConfig) (*archive.Archive, error) {
+	run := &starting{StartConfig: c, resume: c.Start.LastDone()}
 	if err := run.state(ctx); err != nil {
 		if errors.Is(err, ErrOtherState) {
-			err = errors.Join(err, s.Fail(ctx))
+			err = errors.Join(err, c.Start.Fail(ctx))
 		}
 		return nil, err
 	}
-	return run.blocks(ctx, e, genesis, totalDifficulty)
+	return run.blocks(ctx)
 }
 
 // starting writes a state.
 type starting struct {
-	start    *archive.Start
-	source   StateSource
-	progress *StartProgress
-	resume   common.Hash // accounts up to this one were written before
+	StartConfig
+	resume common.Hash // accounts up to this one were written before
 }
 
 // state writes all accounts with their slots, codes and tries.
 func (r *starting) state(ctx context.Context) error {
-	tries := newTrieBuilder(r.start, common.Hash{})
-	err := r.source.Accounts(ctx, func(address common.Hash, account *types.StateAccount) error {
+	tries := newTrieBuilder(r.Start, common.Hash{})
+	err := r.Source.Accounts(ctx, func(address common.Hash, account *types.StateAccount) error {
 		value, err := rlp.EncodeToBytes(account)
 		if err != nil {
 			return err
@@ -86,14 +93,14 @@ func (r *starting) state(ctx context.Context) error {
 				return err
 			}
 		}
-		r.progress.Accounts.Add(1)
-		r.progress.Through.Store(new(big.Int).SetBytes(address[:8]).Uint64())
-		return r.start.Flush(ctx)
+		r.Progress.Accounts.Add(1)
+		r.Progress.Through.Store(new(big.Int).SetBytes(address[:8]).Uint64())
+		return r.Start.Flush(ctx)
 	})
 	if err != nil {
 		return err
 	}
-	head := r.source.Head()
+	head := r.Source.Head()
 	if got, err := tries.root(); err != nil {
 		return err
 	} else if got != head.Root {
@@ -114,13 +121,13 @@ func (r *starting) account(ctx context.Context, address common.Hash, account *ty
 			return fmt.Errorf("account %#x: %w", address, err)
 		}
 	}
-	r.start.PutAccount(address, account)
-	return r.start.Done(ctx, address)
+	r.Start.PutAccount(address, account)
+	return r.Start.Done(ctx, address)
 }
 
 func (r *starting) storage(ctx context.Context, address, root common.Hash) error {
-	tries := newTrieBuilder(r.start, address)
-	err := r.source.Slots(ctx, address, root, func(slot common.Hash, value []byte) error {
+	tries := newTrieBuilder(r.Start, address)
+	err := r.Source.Slots(ctx, address, root, func(slot common.Hash, value []byte) error {
 		_, word, rest, err := rlp.Split(value)
 		if err != nil || len(rest) > 0 || len(word) == 0 || len(word) > common.HashLength || word[0] == 0 {
 			return fmt.Errorf("%w: slot %#x of account %#x has the value %#x (want the RLP of a word)", ErrOtherState, slot, address, value)
@@ -128,9 +135,9 @@ func (r *starting) storage(ctx context.Context, address, root common.Hash) error
 		if err := tries.add(slot, value); err != nil {
 			return fmt.Errorf("%w: slot %#x of account %#x: %w", ErrOtherState, slot, address, err)
 		}
-		r.start.PutSlot(address, slot, word)
-		r.progress.Slots.Add(1)
-		return r.start.Flush(ctx)
+		r.Start.PutSlot(address, slot, word)
+		r.Progress.Slots.Add(1)
+		return r.Start.Flush(ctx)
 	})
 	if err != nil {
 		return err
@@ -144,31 +151,31 @@ func (r *starting) storage(ctx context.Context, address, root common.Hash) error
 }
 
 func (r *starting) code(ctx context.Context, hash common.Hash) error {
-	if known, err := r.start.HasCode(ctx, hash); known || err != nil {
+	if known, err := r.Start.HasCode(ctx, hash); known || err != nil {
 		return err
 	}
-	code, err := r.source.Code(ctx, hash)
+	code, err := r.Source.Code(ctx, hash)
 	if err == nil {
-		r.start.PutCode(hash, code)
+		r.Start.PutCode(hash, code)
 	}
 	return err
 }
 
 // blocks writes the genesis, the blocks before the first one with state, and that one.
-func (r *starting) blocks(ctx context.Context, e *execute.Executor, genesis *core.Genesis, totalDifficulty *big.Int) (*archive.Archive, error) {
-	first, err := execute.Genesis(ctx, genesis)
+func (r *starting) blocks(ctx context.Context) (*archive.Archive, error) {
+	first, err := execute.Genesis(ctx, r.Genesis)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.start.PutBlock(first, first.Block.Difficulty()); err != nil {
+	if err := r.Start.PutBlock(first, first.Block.Difficulty()); err != nil {
 		return nil, err
 	}
-	head := r.source.Head()
-	last, err := r.block(e, head.Hash(), head.Number.Uint64())
+	head := r.Source.Head()
+	last, err := r.block(head.Hash(), head.Number.Uint64())
 	if err != nil {
 		return nil, err
 	}
-	total, block := new(big.Int).Set(totalDifficulty), last.Block
+	total, block := new(big.Int).Set(r.TotalDifficulty), last.Block
 	number := head.Number.Uint64()
 	oldest := uint64(0)
 	if number > startBlocks+1 {
@@ -177,11 +184,11 @@ func (r *starting) blocks(ctx context.Context, e *execute.Executor, genesis *cor
 	for number > max(oldest, 1) {
 		total.Sub(total, block.Difficulty())
 		number--
-		delta, err := r.block(e, block.ParentHash(), number)
+		delta, err := r.block(block.ParentHash(), number)
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(r.start.PutBlock(delta, total), r.start.Flush(ctx), ctx.Err()); err != nil {
+		if err := errors.Join(r.Start.PutBlock(delta, total), r.Start.Flush(ctx), ctx.Err()); err != nil {
 			return nil, err
 		}
 		block = delta.Block
@@ -189,20 +196,20 @@ func (r *starting) blocks(ctx context.Context, e *execute.Executor, genesis *cor
 	if number == 1 && block.ParentHash() != first.Block.Hash() {
 		return nil, fmt.Errorf("%w: block 1 has the parent %#x, the genesis is %#x", ErrOtherChain, block.ParentHash(), first.Block.Hash())
 	}
-	return r.start.Finish(ctx, oldest, last, totalDifficulty)
+	return r.Start.Finish(ctx, oldest, last, r.TotalDifficulty)
 }
 
 // block returns a block without its changes to the state. The hash is checked, and all
 // else by it.
-func (r *starting) block(e *execute.Executor, hash common.Hash, number uint64) (*evm.Delta, error) {
-	block, receipts, list, err := r.source.Block(hash, number)
+func (r *starting) block(hash common.Hash, number uint64) (*evm.Delta, error) {
+	block, receipts, list, err := r.Source.Block(hash, number)
 	if err != nil {
 		return nil, err
 	}
 	if got := block.Hash(); got != hash || block.NumberU64() != number {
 		return nil, fmt.Errorf("block %d: the source has block %d (%#x) instead (want %#x)", number, block.NumberU64(), got, hash)
 	}
-	return e.Recorded(block, receipts, list)
+	return r.Executor.Recorded(block, receipts, list)
 }
 
 // trieBuilder builds a trie from leaves in ascending order, and writes its nodes.

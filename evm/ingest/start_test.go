@@ -206,7 +206,9 @@ func (s *starter) start(store *pebble.Store) (*archive.Archive, error) {
 		return nil, err
 	}
 	begun.BatchBytes = 300
-	return ingest.Start(s.t.Context(), begun, executor, s.genesis, s.source, s.total, new(ingest.StartProgress))
+	return ingest.Start(s.t.Context(), ingest.StartConfig{
+		Start: begun, Executor: executor, Genesis: s.genesis, Source: s.source, TotalDifficulty: s.total, Progress: new(ingest.StartProgress),
+	})
 }
 
 // check imports the blocks that follow, and checks the archive.

@@ -133,7 +133,9 @@ func (s *started) load(ctx context.Context, show family.Show) error {
 	show.Begin(fmt.Sprintf("state of block %d", at.Number), func() (read, total int64) {
 		return int64(s.progress.Through.Load() >> 32), parts
 	})
-	_, err = ingest.Start(ctx, start, executor, s.genesis, s.origin, total, &s.progress)
+	_, err = ingest.Start(ctx, ingest.StartConfig{
+		Start: start, Executor: executor, Genesis: s.genesis, Source: s.origin, TotalDifficulty: total, Progress: &s.progress,
+	})
 	if errors.Is(err, ingest.ErrOtherState) {
 		s.begun.Store(false)
 	}

@@ -126,7 +126,9 @@ func (m *maker) loadFrom(ctx context.Context, store kv.Store, source *snapshot.S
 	if err != nil {
 		return nil, err
 	}
-	a, err := ingest.Start(ctx, start, executor, m.genesis, source, total, new(ingest.StartProgress))
+	a, err := ingest.Start(ctx, ingest.StartConfig{
+		Start: start, Executor: executor, Genesis: m.genesis, Source: source, TotalDifficulty: total, Progress: new(ingest.StartProgress),
+	})
 	if err != nil {
 		return nil, err
 	}
