@@ -66,7 +66,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		}
 		warnOfUnknownFork(p.Name, first.Config)
 		if from := flags[flagState]; from != "" {
-			return begin(ctx, p, o, first, traces, older, from)
+			return begin(ctx, p, o, settings{first, traces, older}, from)
 		}
 		i, err := create(ctx, p, o, first, traces)
 		if err != nil {

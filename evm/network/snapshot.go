@@ -86,7 +86,7 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 		return nil, err
 	}
 	o := kv.Options{BulkLoad: true, CacheBytes: importCache}
-	return beginWith(ctx, p, o, first, traces, older, &snapshotOrigin{Source: source})
+	return beginWith(ctx, p, o, settings{first, traces, older}, &snapshotOrigin{Source: source})
 }
 
 func parseHash(text string) (common.Hash, error) {

@@ -36,44 +36,49 @@ type origin interface {
 	Close() error
 }
 
+// settings are what the operator says about a new network, besides where its state comes from.
+type settings struct {
+	genesis *core.Genesis
+	traces  *bool          // whether it has a trace index; nil: it has one
+	older   family.Sources // nodes that have the blocks before its first one
+}
+
 // started is an import that begins with a state instead of the genesis. It implements
 // [family.Import].
 type started struct {
-	store   kv.Store
-	genesis *core.Genesis
-	traces  *bool
-	older   family.Sources
-	origin  origin
-	begun   atomic.Bool // there is something in the store to continue with
+	settings
+	store  kv.Store
+	origin origin
+	begun  atomic.Bool // there is something in the store to continue with
 
 	progress ingest.StartProgress
 	rest     atomic.Pointer[imported] // once the state is complete
 }
 
 // begin opens a network that begins with the state that from names, or continues with it.
-func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, older family.Sources, from string) (family.Import, error) {
+func begin(ctx context.Context, p family.Place, o kv.Options, set settings, from string) (family.Import, error) {
 	dir, ok := strings.CutPrefix(from, "geth:")
 	if !ok {
 		return nil, family.Usage(fmt.Errorf("unknown --%s %q (want geth:DIR)", flagState, from))
 	}
-	source, err := openGeth(dir, genesis)
+	source, err := openGeth(dir, set.genesis)
 	if err != nil {
 		return nil, err
 	}
-	return beginWith(ctx, p, o, genesis, traces, older, source)
+	return beginWith(ctx, p, o, set, source)
 }
 
 // beginWith opens a network that begins with the state of an origin, or continues with it.
 // It closes the origin if it fails.
-func beginWith(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, older family.Sources, from origin) (family.Import, error) {
-	s := &started{genesis: genesis, traces: traces, older: older, origin: from}
+func beginWith(ctx context.Context, p family.Place, o kv.Options, set settings, from origin) (family.Import, error) {
+	s := &started{settings: set, origin: from}
 	at, complete := archive.Beginning{Ref: from.State(), Source: from.Contents()}, false
 	o.Accept = func(r kv.Reader) (err error) {
 		complete, err = hasState(ctx, r, at.Ref)
 		if complete || err != nil {
 			return err
 		}
-		return archive.AcceptStart(ctx, r, genesis, &at)
+		return archive.AcceptStart(ctx, r, set.genesis, &at)
 	}
 	var err error
 	if s.store, err = p.Open(o); err != nil {
