@@ -42,8 +42,6 @@ var (
 	ErrNotNext = rows.ErrNotNext
 	// ErrFormat means that the archive was written by another version.
 	ErrFormat = rows.ErrFormat
-	// ErrNoTraces means that the archive has no trace index.
-	ErrNoTraces = errors.New("archive: no trace index")
 	// ErrStarting means that the state with which the archive begins is not complete.
 	ErrStarting = rows.ErrStarting
 	// ErrOtherChain means that the archive holds another chain than expected.
