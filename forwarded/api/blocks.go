@@ -16,11 +16,10 @@ import (
 
 // named describes how a method is asked whose parameter is a block.
 type named struct {
-	method string
-	byHash string // the method that takes the block's hash in its place; empty: none
-	most   int    // arguments
-	least  int
-	check  func(query.Block) func(json.RawMessage) error // nil: none
+	method    string
+	byHash    string // the method that takes the block's hash in its place
+	arguments int
+	check     func(query.Block) func(json.RawMessage) error // nil: none
 }
 
 // blockMethods describes the methods about blocks. Their answers are not restricted by
@@ -33,7 +32,7 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_getBlockByNumber", Summary: "Returns the block with a number or a tag.",
 			Params: []jsonrpc.Param{p.blockNumber, p.whole}, Result: result("Block information", object), Cost: jsonrpc.Light(20),
-			Handler: a.ofNumber(named{"eth_getBlockByNumber", "eth_getBlockByHash", 2, 2, query.BlockCheck}),
+			Handler: a.ofNumber(named{"eth_getBlockByNumber", "eth_getBlockByHash", 2, query.BlockCheck}),
 		},
 		{
 			Name: "eth_getBlockByHash", Summary: "Returns the block with a hash.",
@@ -48,7 +47,7 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_getBlockTransactionCountByNumber", Summary: "Returns the number of transactions in the block with a number or a tag.",
 			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Transaction count", count), Cost: jsonrpc.Light(10),
-			Handler: a.ofNumber(named{"eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash", 1, 1, exists}),
+			Handler: a.ofNumber(named{"eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash", 1, exists}),
 		},
 		{
 			Name: "eth_getBlockTransactionCountByHash", Summary: "Returns the number of transactions in the block with a hash.",
@@ -58,7 +57,7 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_getUncleCountByBlockNumber", Summary: "Returns the number of uncles of the block with a number or a tag.",
 			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Uncle count", count), Cost: jsonrpc.Light(10),
-			Handler: a.ofNumber(named{"eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash", 1, 1, exists}),
+			Handler: a.ofNumber(named{"eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash", 1, exists}),
 		},
 		{
 			Name: "eth_getUncleCountByBlockHash", Summary: "Returns the number of uncles of the block with a hash.",
@@ -68,7 +67,7 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_getUncleByBlockNumberAndIndex", Summary: "Returns an uncle of the block with a number or a tag.",
 			Params: []jsonrpc.Param{p.blockNumber, uncleIndex}, Result: result("Uncle", object), Cost: jsonrpc.Light(10),
-			Handler: a.ofNumber(named{"eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", 2, 2, nil}),
+			Handler: a.ofNumber(named{"eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", 2, nil}),
 		},
 		{
 			Name: "eth_getUncleByBlockHashAndIndex", Summary: "Returns an uncle of the block with a hash.",
@@ -86,7 +85,7 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 // block. The answer is null if there is no such block. A newer block is asked for by its hash.
 func (a *API) ofNumber(n named) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := parameter.Read(params, n.most, n.least)
+		args := parameter.Read(params, n.arguments, n.arguments)
 		id := args.BlockNumber(0)
 		if args.Err != nil {
 			return out, args.Err
@@ -103,7 +102,7 @@ func (a *API) ofNumber(n named) jsonrpc.Handler {
 			return out, err
 		}
 		q := query.Question{Method: n.method, Params: replaced(&args, 0, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
-		if byHash, ok := block.ByHash(); ok && n.byHash != "" {
+		if byHash, ok := block.ByHash(); ok {
 			q.Method, q.Params = n.byHash, replaced(&args, 0, byHash)
 		}
 		if n.check != nil && block.Named == nil {

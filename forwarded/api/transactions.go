@@ -23,7 +23,7 @@ func (a *API) transactionMethods(p parameters) []jsonrpc.Method {
 			Name: "eth_getTransactionByBlockNumberAndIndex", Summary: "Returns a transaction of the block with a number or a tag.",
 			Params: []jsonrpc.Param{p.blockNumber, p.index}, Result: transaction,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract,
-			Handler: a.ofNumber(named{"eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", 2, 2, nil}),
+			Handler: a.ofNumber(named{"eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", 2, nil}),
 		},
 		{
 			Name: "eth_getTransactionByBlockHashAndIndex", Summary: "Returns a transaction of the block with a hash.",
