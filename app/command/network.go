@@ -63,6 +63,9 @@ func RemoveNetwork(ctx context.Context, data, name string) (listed bool, err err
 		return false, err
 	}
 	if !dir.Has(name) {
+		if found, err := dir.RemoveRest(name); err != nil || found { // of a command that was killed
+			return false, err
+		}
 		return false, fmt.Errorf("network %s: not found in %s", name, data)
 	}
 	p, err := pause(ctx, data, name)

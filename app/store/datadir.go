@@ -152,13 +152,29 @@ func (d Dir) Remove(network string) error {
 	if err := gateway.CheckNetworkName(network); err != nil {
 		return err
 	}
-	gone := filepath.Join(d.networks(), removed+network)
-	if err := os.RemoveAll(gone); err != nil { // the rest of an interrupted removal
+	if _, err := d.RemoveRest(network); err != nil || !d.Has(network) {
 		return err
 	}
-	if !d.Has(network) {
-		return nil
+	return d.removeStore(network)
+}
+
+// RemoveRest removes what an interrupted Remove left of a network, and reports whether there was anything.
+func (d Dir) RemoveRest(network string) (found bool, err error) {
+	gone := d.gone(network)
+	if _, err := os.Lstat(gone); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return false, err
 	}
+	return true, os.RemoveAll(gone)
+}
+
+// gone is where the directory of a network is while it is removed.
+func (d Dir) gone(network string) string { return filepath.Join(d.networks(), removed+network) }
+
+func (d Dir) removeStore(network string) error {
+	gone := d.gone(network)
 	lock, err := lockStore(d.Network(network))
 	if err != nil {
 		return err
