@@ -138,11 +138,10 @@ func unknownBlock(err error) error {
 	return err
 }
 
-// Receipt is a transaction with its position.
+// Receipt is a transaction with its block.
 type Receipt struct {
 	archive.Transaction
 	Block *archive.Header
-	Index int // in the block
 }
 
 // FindReceipt returns the transaction with a hash, or ErrUnknownTransaction.
@@ -158,7 +157,7 @@ func (v *View) FindReceipt(ctx context.Context, hash starknet.Felt) (*Receipt, e
 	if err != nil {
 		return nil, err
 	}
-	return &Receipt{Transaction: found, Block: header, Index: place.Index}, nil
+	return &Receipt{Transaction: found, Block: header}, nil
 }
 
 // EventsOf calls visit with the events of a transaction, in order.
