@@ -7,13 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // collectCertificates says when the certificates of the public listener expire, by their first names, and
 // whether all files with them can be read: the listener goes on with what it read before.
-func (c *serviceCollector) collectCertificates(gauge func(*prometheus.Desc, float64, ...string)) {
+func (c *serviceCollector) collectCertificates(to scrape) {
 	files := c.service.config.TLS.Files(c.service.config.Data)
 	if len(files) == 0 {
 		return
@@ -34,9 +32,9 @@ func (c *serviceCollector) collectCertificates(gauge func(*prometheus.Desc, floa
 		}
 	}
 	for name, at := range expires {
-		gauge(c.gauges.expiry, float64(at.Unix()), name)
+		to.gauge(c.gauges.expiry, float64(at.Unix()), name)
 	}
-	gauge(c.gauges.certificates, truth(readable))
+	to.gauge(c.gauges.certificates, truth(readable))
 }
 
 // readCertificate reads the first certificate of a PEM file, which is the server's. The others are of

@@ -22,15 +22,34 @@ func TestFreeSpaceMetric(t *testing.T) {
 		{"some", new(int64(5)), map[string]float64{"a": 5}},
 		{"not known", nil, map[string]float64{}},
 	} {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(storeCollector{c, kv.Stats{FreeBytes: test.free}})
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
 		got := make(map[string]float64)
-		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-			if d == c.gauges.free {
-				got[labels[0]] = value
+		for _, f := range families {
+			if f.GetName() == "ashlar_store_free_bytes" {
+				for _, m := range f.GetMetric() {
+					got[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+				}
 			}
 		}
-		c.collectStore("a", kv.Stats{FreeBytes: test.free}, gauge, func(*prometheus.Desc, uint64, ...string) {})
 		if !maps.Equal(got, test.want) {
 			t.Errorf("%s: the metric is %v, expected %v", test.name, got, test.want)
 		}
 	}
+}
+
+// storeCollector collects what the store of the network "a" uses.
+type storeCollector struct {
+	collector *serviceCollector
+	stats     kv.Stats
+}
+
+func (s storeCollector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, out) }
+
+func (s storeCollector) Collect(out chan<- prometheus.Metric) {
+	s.collector.collectStore("a", s.stats, out)
 }

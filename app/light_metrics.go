@@ -2,21 +2,19 @@ package app
 
 import (
 	"ashlar/family"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // collectLightClient collects what a light client sees.
-func (c *serviceCollector) collectLightClient(network string, light *family.LightClientStatus, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+func (c *serviceCollector) collectLightClient(network string, light *family.LightClientStatus, to scrape) {
 	g := &c.gauges
-	gauge(g.lightSlot, float64(light.Slot), network, "present")
-	gauge(g.lightSlot, float64(light.Head), network, "head")
-	gauge(g.lightSlot, float64(light.Finalized), network, "finalized")
-	gauge(g.lightPeriods, float64(light.PeriodsBehind), network)
-	gauge(g.lightFinalized, float64(light.FinalizedTime), network)
+	to.gauge(g.lightSlot, float64(light.Slot), network, "present")
+	to.gauge(g.lightSlot, float64(light.Head), network, "head")
+	to.gauge(g.lightSlot, float64(light.Finalized), network, "finalized")
+	to.gauge(g.lightPeriods, float64(light.PeriodsBehind), network)
+	to.gauge(g.lightFinalized, float64(light.FinalizedTime), network)
 	for _, n := range light.Nodes {
-		gauge(g.beaconUsed, truth(n.Used), network, n.Name)
-		counter(g.beaconFaults, n.Failures, network, n.Name, "failed")
-		counter(g.beaconFaults, n.Invalid, network, n.Name, "invalid")
+		to.gauge(g.beaconUsed, truth(n.Used), network, n.Name)
+		to.counter(g.beaconFaults, n.Failures, network, n.Name, "failed")
+		to.counter(g.beaconFaults, n.Invalid, network, n.Name, "invalid")
 	}
 }

@@ -211,43 +211,66 @@ func (c *serviceCollector) Describe(out chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(c, out)
 }
 
+// scrape takes the values of one scrape.
+type scrape chan<- prometheus.Metric
+
+func (s scrape) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func (s scrape) counter(d *prometheus.Desc, value uint64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+}
+
 // Collect implements prometheus.Collector.
 func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
-	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
-	}
+	to := scrape(out)
+	c.collectRequests(to)
+	c.collectAccounts(to)
+	c.collectWorkers(to)
+	c.collectBackups(to)
+	c.collectCertificates(to)
+	c.collectNetworks(to)
+}
+
+// collectRequests collects what connections and requests use.
+func (c *serviceCollector) collectRequests(to scrape) {
 	g, now := &c.gauges, c.service.handler.Stats()
 	open, dropped := c.service.server.Connections()
-	gauge(g.connections, float64(open))
-	counter(g.dropped, dropped)
-	gauge(g.sockets, float64(now.Sockets))
-	gauge(g.running, float64(now.LightRunning), "light")
-	gauge(g.running, float64(now.HeavyRunning), "heavy")
-	gauge(g.waiting, float64(now.LightWaiting), "light")
-	gauge(g.waiting, float64(now.HeavyWaiting), "heavy")
-	gauge(g.held, float64(now.HeldBytes))
-	gauge(g.addresses, float64(now.Addresses))
+	to.gauge(g.connections, float64(open))
+	to.counter(g.dropped, dropped)
+	to.gauge(g.sockets, float64(now.Sockets))
+	to.gauge(g.running, float64(now.LightRunning), "light")
+	to.gauge(g.running, float64(now.HeavyRunning), "heavy")
+	to.gauge(g.waiting, float64(now.LightWaiting), "light")
+	to.gauge(g.waiting, float64(now.HeavyWaiting), "heavy")
+	to.gauge(g.held, float64(now.HeldBytes))
+	to.gauge(g.addresses, float64(now.Addresses))
 	for reason, n := range now.Refused {
-		counter(g.refused, n, reason.String())
+		to.counter(g.refused, n, reason.String())
 	}
-	gauge(g.accountsWritable, truth(c.service.accountsRefused() == nil))
+}
+
+// collectAccounts collects the state of accounts and keys, and of the letters to users.
+func (c *serviceCollector) collectAccounts(to scrape) {
+	g := &c.gauges
+	to.gauge(g.accountsWritable, truth(c.service.accountsRefused() == nil))
 	unsaved := 0
 	if u := c.service.accounts.Unsaved(); u != nil {
 		unsaved = u.Restrictions
 	}
-	gauge(g.unsaved, float64(unsaved))
+	to.gauge(g.unsaved, float64(unsaved))
 	if c.service.mail != nil {
 		sent, failed := c.service.mail.Counts()
-		counter(g.letters, sent, "sent")
-		counter(g.letters, failed, "dropped")
+		to.counter(g.letters, sent, "sent")
+		to.counter(g.letters, failed, "dropped")
 	}
-	gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
-	c.collectWorkers(gauge, counter)
-	c.collectBackups(gauge, counter)
-	c.collectCertificates(gauge)
+	to.gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
+}
+
+// collectNetworks collects the state of all networks.
+func (c *serviceCollector) collectNetworks(to scrape) {
+	g := &c.gauges
 	current := c.service.current.Load()
 	served, sound := make(map[string]bool), c.service.serverProblem() == nil
 	for n := range c.service.asked() {
@@ -257,111 +280,65 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)
 		}
 		if err != nil {
-			gauge(g.ready, 0, n.Name)
+			to.gauge(g.ready, 0, n.Name)
 			continue
 		}
-		gauge(g.head, float64(status.Head), n.Name)
-		gauge(g.settled, float64(status.Settled), n.Name)
-		gauge(g.first, float64(status.First), n.Name)
-		gauge(g.firstState, float64(max(status.First, status.FirstState)), n.Name)
-		if kept := status.Retention; kept != nil {
-			gauge(g.removing, truth(kept.Removing), n.Name)
-			counter(g.removedRows, kept.Rows, n.Name)
-		}
-		gauge(g.headTime, float64(status.HeadTime), n.Name)
-		gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), n.Name)
+		to.gauge(g.ready, truth(sound && notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
+		c.collectBlocks(n.Name, status, to)
 		if n.store != nil {
-			c.collectStore(n.Name, n.store.Stats(), gauge, counter)
+			c.collectStore(n.Name, n.store.Stats(), to)
 		}
-		gauge(g.ready, truth(sound && notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
-		c.collectSource(n.Name, status, gauge, counter)
+		c.collectSource(n.Name, status, to)
 	}
 	c.keepNetworks(served)
 	for _, u := range c.service.Unserved(context.Background()) {
 		if !served[u.Name] {
-			gauge(g.ready, 0, u.Name)
+			to.gauge(g.ready, 0, u.Name)
 		}
+	}
+}
+
+// collectBlocks collects which blocks a network has.
+func (c *serviceCollector) collectBlocks(network string, status family.Status, to scrape) {
+	g := &c.gauges
+	to.gauge(g.head, float64(status.Head), network)
+	to.gauge(g.headTime, float64(status.HeadTime), network)
+	to.gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), network)
+	to.gauge(g.settled, float64(status.Settled), network)
+	to.gauge(g.first, float64(status.First), network)
+	to.gauge(g.firstState, float64(max(status.First, status.FirstState)), network)
+	if kept := status.Retention; kept != nil {
+		to.gauge(g.removing, truth(kept.Removing), network)
+		to.counter(g.removedRows, kept.Rows, network)
 	}
 }
 
 // collectStore collects what a network's store uses.
-func (c *serviceCollector) collectStore(network string, stored kv.Stats, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+func (c *serviceCollector) collectStore(network string, stored kv.Stats, to scrape) {
 	g := &c.gauges
-	gauge(g.writable, truth(stored.Refused == nil), network)
-	gauge(g.disk, float64(stored.DiskBytes), network)
-	gauge(g.memory, float64(stored.MemoryBytes), network)
+	to.gauge(g.writable, truth(stored.Refused == nil), network)
+	to.gauge(g.disk, float64(stored.DiskBytes), network)
+	to.gauge(g.memory, float64(stored.MemoryBytes), network)
 	if stored.FreeBytes != nil {
-		gauge(g.free, float64(*stored.FreeBytes), network)
+		to.gauge(g.free, float64(*stored.FreeBytes), network)
 	}
-	gauge(g.backlog, float64(stored.Backlog), network)
-	counter(g.storeReads, uint64(stored.Reads), network)
-	counter(g.roundTrips, uint64(stored.RoundTrips), network)
-	counter(g.cacheReads, uint64(stored.CacheHits), network, "hit")
-	counter(g.cacheReads, uint64(stored.CacheMisses), network, "miss")
+	to.gauge(g.backlog, float64(stored.Backlog), network)
+	to.counter(g.storeReads, uint64(stored.Reads), network)
+	to.counter(g.roundTrips, uint64(stored.RoundTrips), network)
+	to.counter(g.cacheReads, uint64(stored.CacheHits), network, "hit")
+	to.counter(g.cacheReads, uint64(stored.CacheMisses), network, "miss")
 }
 
 // collectWorkers collects the state of the processes for scripts.
-func (c *serviceCollector) collectWorkers(gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+func (c *serviceCollector) collectWorkers(to scrape) {
 	g, now := &c.gauges, c.service.workers.Stats()
-	gauge(g.workers, float64(now.Busy), "busy")
-	gauge(g.workers, float64(now.Idle), "idle")
-	gauge(g.workersMemory, float64(now.Memory))
-	counter(g.workersStarted, now.Started)
+	to.gauge(g.workers, float64(now.Busy), "busy")
+	to.gauge(g.workers, float64(now.Idle), "idle")
+	to.gauge(g.workersMemory, float64(now.Memory))
+	to.counter(g.workersStarted, now.Started)
 	for reason, n := range now.Ended {
-		counter(g.workersEnded, n, string(reason))
+		to.counter(g.workersEnded, n, string(reason))
 	}
-}
-
-// collectSource collects the state of a network's upstream nodes or consensus client.
-func (c *serviceCollector) collectSource(network string, status family.Status, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
-	g, source := &c.gauges, status.Source
-	if driver := status.Consensus; driver != nil {
-		gauge(g.behind, float64(driver.Behind), network)
-		gauge(g.heard, float64(driver.Payload), network, "payload")
-		gauge(g.heard, float64(driver.Forkchoice), network, "forkchoice")
-	}
-	if status.LightClient != nil {
-		c.collectLightClient(network, status.LightClient, gauge, counter)
-	}
-	if source != nil || status.Consensus != nil {
-		c.collectFollowing(network, status, gauge)
-	}
-	if source == nil {
-		return
-	}
-	if status.Consensus == nil {
-		gauge(g.behind, float64(source.Behind), network)
-	}
-	gauge(g.reached, truth(source.Reached), network)
-	if agreement := source.Agreement; agreement != nil {
-		gauge(g.agreeing, float64(agreement.Nodes), network)
-		gauge(g.quorum, float64(agreement.Quorum), network)
-	}
-	for _, u := range source.Upstreams {
-		if source.Agreement != nil {
-			gauge(g.differs, truth(u.Differs != ""), network, u.Name)
-		}
-		gauge(g.upstreamUsed, truth(u.Used), network, u.Name)
-		gauge(g.upstreamAside, float64(u.Aside), network, u.Name)
-		counter(g.upstreamFaults, u.Failures, network, u.Name, "failed")
-		counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")
-		counter(g.upstreamFaults, u.TooDeep, network, u.Name, "too_deep")
-	}
-}
-
-// collectFollowing collects whether a network follows, and how fast it catches up.
-func (c *serviceCollector) collectFollowing(network string, status family.Status, gauge func(*prometheus.Desc, float64, ...string)) {
-	var since int64
-	if status.Stopped != nil {
-		since = status.Stopped.Since
-	}
-	var pace family.CatchUp
-	if status.CatchUp != nil {
-		pace = *status.CatchUp
-	}
-	gauge(c.gauges.stopped, float64(since), network)
-	gauge(c.gauges.rate, pace.Rate, network)
-	gauge(c.gauges.remaining, float64(pace.Remaining), network)
 }
 
 // truth is 1 for true, else 0.
