@@ -332,33 +332,33 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	if s.group != nil {
 		counters.Go(func() error { return s.group.Run(counting) })
 	}
+	// All parts run until one of them fails or, some time after ctx is done, awaitStop returns.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, running := errgroup.WithContext(running)
-	asked := ctx
-	group.Go(func() error { defer stop(); s.awaitStop(asked, running); return nil })
-	ctx = running
-	group.Go(func() error { return s.server.Run(ctx) })
-	group.Go(func() error { return s.runControl(ctx) })
-	group.Go(func() error { return s.sessions.Run(ctx) })
-	group.Go(func() error { return s.accounts.Run(ctx) })
+	group.Go(func() error { defer stop(); s.awaitStop(ctx, running); return nil })
+	start := func(run func(context.Context) error) { group.Go(func() error { return run(running) }) }
+	start(s.server.Run)
+	start(s.runControl)
+	start(s.sessions.Run)
+	start(s.accounts.Run)
 	if s.mail != nil {
-		group.Go(func() error { return s.mail.Run(ctx) })
+		start(s.mail.Run)
 	}
 	if s.operator != nil {
-		group.Go(func() error { return s.operator.run(ctx) })
+		start(s.operator.run)
 	}
 	if _, shared := s.stores.(*store.Keyspace); shared {
-		group.Go(func() error { return s.people.refresh(ctx) })
+		start(s.people.refresh)
 	}
 	s.offerFirst()
-	group.Go(func() error { return s.runNetworks(ctx) })
-	group.Go(func() error { return s.awaitFreed(ctx) })
+	start(s.runNetworks)
+	start(s.awaitFreed)
 	if s.discovers() {
-		group.Go(func() error { return s.discover(ctx) })
+		start(s.discover)
 	}
 	for _, run := range also {
-		group.Go(func() error { return run(ctx) })
+		start(run)
 	}
 	err := group.Wait()
 	if unsaved := s.accounts.Unsaved(); unsaved != nil {
