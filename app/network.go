@@ -48,7 +48,7 @@ func Place(ctx context.Context, data store.Stores, f family.Family, name string)
 			o.Tables = f.Tables()
 			accept := o.Accept
 			o.Accept = func(r kv.Reader) error {
-				if err := checkFamily(r, f); err != nil || accept == nil {
+				if err := checkFamily(ctx, r, f); err != nil || accept == nil {
 					return err
 				}
 				return accept(r)
@@ -60,8 +60,8 @@ func Place(ctx context.Context, data store.Stores, f family.Family, name string)
 
 // checkFamily rejects the store of a network of another family. It leaves unknown formats
 // to the family, which also rejects them.
-func checkFamily(r kv.Reader, wanted family.Family) error {
-	format, err := rows.Format(context.Background(), r)
+func checkFamily(ctx context.Context, r kv.Reader, wanted family.Family) error {
+	format, err := rows.Format(ctx, r)
 	if err != nil {
 		return nil // an empty store, or an error that the family gets too
 	}
