@@ -10,43 +10,47 @@ import (
 
 // Call executes a message call at a block of the view, like [execute.Executor.Call].
 func (v *View) Call(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) ([]byte, error) {
-	record, done := v.watch(ctx, number, message)
-	defer done()
-	at, err := v.CallAt(ctx, number)
+	at, done, err := v.callAhead(ctx, number, message)
 	if err != nil {
 		return nil, err
 	}
-	prefetchCalls(ctx, at.State, message)
-	at.State = record(at.State)
+	defer done()
 	return v.Executor().Call(ctx, at, message, options)
 }
 
 // EstimateGas returns the gas that a message needs at a block of the view, like
 // [execute.Executor.EstimateGas].
 func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (uint64, error) {
-	record, done := v.watch(ctx, number, message)
-	defer done()
-	at, err := v.CallAt(ctx, number)
+	at, done, err := v.callAhead(ctx, number, message)
 	if err != nil {
 		return 0, err
 	}
-	prefetchCalls(ctx, at.State, message)
-	at.State = record(at.State)
+	defer done()
 	return v.Executor().EstimateGas(ctx, at, message, options)
 }
 
 // AccessList returns the accounts and slots that a message accesses at a block of the view,
 // like [execute.Executor.AccessList].
 func (v *View) AccessList(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (*execute.Accessed, error) {
-	record, done := v.watch(ctx, number, message)
-	defer done()
-	at, err := v.CallAt(ctx, number)
+	at, done, err := v.callAhead(ctx, number, message)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
+	return v.Executor().AccessList(ctx, at, message, options)
+}
+
+// callAhead is [View.CallAt] for a call whose reads are expected to be those of earlier calls like
+// it: they are read at once, and what this call reads is recorded until done is called.
+func (v *View) callAhead(ctx context.Context, number uint64, message *execute.Message) (at execute.At, done func(), err error) {
+	record, done := v.watch(ctx, number, message)
+	if at, err = v.CallAt(ctx, number); err != nil {
+		done()
+		return at, nil, err
+	}
 	prefetchCalls(ctx, at.State, message)
 	at.State = record(at.State)
-	return v.Executor().AccessList(ctx, at, message, options)
+	return at, done, nil
 }
 
 // CallAt returns the surroundings of a call at a block of the view.
