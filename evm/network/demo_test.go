@@ -1,12 +1,21 @@
 package network
 
 import (
+	"context"
+	"math/big"
 	"testing"
 
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/family"
+	"ashlar/jsonrpc"
 	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
+	"golang.org/x/sync/errgroup"
 )
 
 // A transaction of the demo that has no room in its block is left out alone: later ones of its sender continue with the nonce that
@@ -56,5 +65,88 @@ func TestDemoGoesOnAfterATransactionLeftOut(t *testing.T) {
 	}
 	if missing == 0 {
 		t.Error("no transaction was left out: expected blocks that are fuller")
+	}
+}
+
+// A user's transaction that has no room in a block waits, and so do the later ones of its sender.
+func TestDemoKeepsTransactionsThatWait(t *testing.T) {
+	config := demo.Default()
+	config.Seed, config.GasLimit, config.AmsterdamBlock, config.MeanTransactions = 0, 10_200_000, 0, 60 // full blocks
+	shown, err := demo.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := ingesttest.Store(t)
+	place := family.Place{Name: "demo", Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
+	if err := (demoNetwork{shown: shown, before: shown}).Create(t.Context(), place, 40); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Family{}.Open(t.Context(), store, new(Entries), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := opened.(*network)
+	if _, err := n.Serve(t.Context(), family.Service{Name: "demo", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMiner(t.Context(), shown, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running errgroup.Group
+	running.Go(func() error { return m.follower.Run(ctx) })
+	running.Go(func() error { return m.runPool(ctx) })
+	defer func() {
+		stop()
+		if err := running.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	examples, err := shown.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := crypto.ToECDSA(examples.VisitorKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent []common.Hash
+	for nonce, gas := range []uint64{9_000_000, 21_000} { // the first leaves no room for much else
+		tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
+			ChainID: n.executor.Config().ChainID, Nonce: uint64(nonce), To: &examples.Sender, Gas: gas,
+			GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
+		})
+		if err := m.pool.Add(t.Context(), tx); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, tx.Hash())
+	}
+	waited := 0
+	for range 60 {
+		if err := m.mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		view, err := n.chain.View()
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, err := nonces(t.Context(), view.State(view.Head().Number))(examples.Visitor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used == uint64(len(sent)) {
+			break
+		}
+		waited++
+		for nonce, hash := range sent[used:] {
+			if _, _, waits := m.pool.Get(hash); !waits {
+				t.Fatalf("the transaction with nonce %d is not in the chain and does not wait, after block %d", int(used)+nonce, view.Head().Number)
+			}
+		}
+	}
+	if waited == 0 || waited == 60 {
+		t.Errorf("the transactions waited for %d blocks, expected some", waited)
 	}
 }

@@ -104,7 +104,7 @@ func (m *miner) mine(ctx context.Context) error {
 	}
 	for _, out := range leftOut {
 		hash := out.Transaction.Hash()
-		if _, _, waits := m.pool.Get(hash); waits && !errors.Is(out.Err, core.ErrGasLimitReached) { // a later block may have room
+		if _, _, waits := m.pool.Get(hash); waits && !mayFitLater(out.Err) {
 			slog.Warn("transaction left out", "block", m.next, "hash", hash, "error", out.Err)
 			m.pool.Remove(hash) // it would be left out again
 		}
@@ -119,6 +119,12 @@ func (m *miner) mine(ctx context.Context) error {
 		return err
 	}
 	return m.traffic.Resume(nonces(ctx, view.State(block.NumberU64())))
+}
+
+// mayFitLater reports whether a later block may include a transaction that was left out because of err: it had no room, or an
+// earlier one of its sender was left out.
+func mayFitLater(err error) bool {
+	return errors.Is(err, core.ErrGasLimitReached) || errors.Is(err, core.ErrNonceTooHigh)
 }
 
 // forkchoice says which blocks a consensus would call safe and finalized: those at
