@@ -72,8 +72,10 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"entries in place of a word", "data:\n  dir: x\n", []string{"ashlar.yaml:2: data: ", "expected one value"}},
 		{"a host with a port that is read as an entry", "store:\n  cassandra: {hosts: [localhost:9042]}\n", []string{"ashlar.yaml:2: store.cassandra.hosts: expected one value, not entries (a text with a colon needs quotes)"}},
 		{"an address that is read as an entry", "store:\n  cassandra: {hosts: [10.0.0.1:9042]}\n", []string{`ashlar.yaml:2: 10.0.0.1:9042 has a colon: expected quotes`, `["10.0.0.1:9042"]`}},
-		{"a URL that is read as an entry", "networks:\n  a: {source: [ws://10.0.0.5:8546]}\n", []string{`ashlar.yaml:2: ws://10.0.0.5:8546 has a colon: expected quotes`, `["ws://10.0.0.5:8546"]`}},
-		{"a URL that is read as an entry of a node", "networks:\n  a: {upstream: ['http://b:1', http://10.0.0.5:8546]}\n", []string{`ashlar.yaml:2: http://10.0.0.5:8546 has a colon: expected quotes`}},
+		{"a URL that is read as an entry", "networks:\n  a: {source: [ws://10.0.0.5:8546]}\n", []string{`ashlar.yaml:2: ws://... has a colon: expected quotes`, `["ws://..."]`}},
+		{"a URL that is read as an entry of a node", "networks:\n  a: {upstream: ['http://b:1', http://10.0.0.5:8546]}\n", []string{`ashlar.yaml:2: http://... has a colon: expected quotes`}},
+		{"a URL with a key that is read as an entry", "networks:\n  a: {source: [https://user:secret@h.test:8545/v3/secret]}\n", []string{`ashlar.yaml:2: https://... has a colon`}},
+		{"a URL with a key and without a scheme", "networks:\n  a: {source: [h.test:8545/v3/secret]}\n", []string{`ashlar.yaml:2: h.test:8545/... has a colon`}},
 		{"a node without a scheme", "networks:\n  a: {source: '10.0.0.1:8545'}\n", []string{"ashlar.yaml:2: networks.a.source: number 1 of 1: the URL of a node has no scheme", "http://192.0.2.1:8545"}},
 		{"a node twice", "networks:\n  a: {source: [http://a, http://b, http://a], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.source: number 3 of 3: the URL of number 1 again"}},
 		{"an upstream node twice", "networks:\n  a: {upstream: [http://a, {url: http://a, rate: 2}], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.upstream: number 2 of 2: the node of number 1 again"}},
@@ -124,7 +126,7 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			for _, leak := range []string{"Go ", "time.Duration", "strconv", "unmarshal"} {
+			for _, leak := range []string{"Go ", "time.Duration", "strconv", "unmarshal", "/secret"} {
 				if strings.Contains(err.Error(), leak) {
 					t.Errorf("the error speaks of %q:\n%v", leak, err)
 				}

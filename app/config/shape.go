@@ -60,7 +60,7 @@ func checkShape(path string, text []byte) error {
 
 // splitText returns the text that the parser takes for an entry and its value, such as
 // ws://10.0.0.5:8546 in {source: [ws://10.0.0.5:8546]}, and whether colon is the place where it does so. In YAML it is one
-// text, since no space follows the colon.
+// text, since no space follows the colon. The rest of a URL or a path is left out of the text, because it may hold a key.
 func splitText(colon *token.Token) (text string, split bool) {
 	before, after := colon.Prev, colon.Next
 	if colon.Type != token.MappingValueType || before == nil || after == nil || !strings.ContainsAny(before.Value, "./") {
@@ -68,7 +68,13 @@ func splitText(colon *token.Token) (text string, split bool) {
 	}
 	quoted := before.Type == token.SingleQuoteType || before.Type == token.DoubleQuoteType
 	adjacent := after.Position.Line == colon.Position.Line && after.Position.Column == colon.Position.Column+1
-	return before.Value + ":" + after.Value, adjacent && !quoted
+	text = before.Value + ":" + after.Value
+	if scheme, _, isURL := strings.Cut(text, "://"); isURL {
+		text = scheme + "://..."
+	} else if host, _, hasPath := strings.Cut(text, "/"); hasPath {
+		text = host + "/..."
+	}
+	return text, adjacent && !quoted
 }
 
 // indentation returns the column at which a token's line begins.
