@@ -89,7 +89,7 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	return s.Run(ctx, runs...)
 }
 
-// checkOwn refuses a directory with other networks: its accounts would get an operator whose password is printed.
+// checkOwn refuses the directory of another server: its accounts would get an operator whose password is printed.
 func checkOwn(ctx context.Context, data store.Dir, all []shown) error {
 	if _, err := os.Stat(string(data)); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -102,6 +102,9 @@ func checkOwn(ctx context.Context, data store.Dir, all []shown) error {
 		if !slices.ContainsFunc(all, func(n shown) bool { return n.Name() == name }) {
 			return fmt.Errorf("%s has the network %s, which is none of the demo's: expected a directory of the demo's own", data, name)
 		}
+	}
+	if len(names) == 0 && data.HasStore(store.AccountsName) { // the demo makes its networks first
+		return fmt.Errorf("%s has accounts and no network of the demo: expected a directory of the demo's own", data)
 	}
 	return nil
 }

@@ -140,19 +140,26 @@ func TestDemoPortTaken(t *testing.T) {
 	}
 }
 
-// A directory of other networks gets no network of the demo, and no account with the demo's password.
+// A directory of another server gets no network of the demo, and no account with the demo's password.
 func TestDemoBesideOthers(t *testing.T) {
-	data := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(data, "networks", "mainnet"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	err := Demo{Data: data, Listen: "127.0.0.1:0", Blocks: 1, Interval: time.Second}.Run(t.Context(), io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "has the network mainnet, which is none of the demo's") {
-		t.Errorf("the demo ended with %v", err)
-	}
-	for _, made := range []string{"accounts", "networks/demo"} {
-		if _, err := os.Stat(filepath.Join(data, made)); err == nil {
-			t.Errorf("%s was made", made)
+	for folder, want := range map[string]string{
+		"networks/mainnet": "has the network mainnet, which is none of the demo's",
+		"accounts":         "has accounts and no network of the demo", // such as of a server of forwarded networks
+	} {
+		data := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(data, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second) // a demo that is not refused runs until its end
+		err := Demo{Data: data, Listen: "127.0.0.1:0", Blocks: 1, Interval: time.Second}.Run(ctx, io.Discard)
+		stop()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("beside %s the demo ended with %v", folder, err)
+		}
+		for _, made := range []string{"accounts/LOCK", "networks/demo"} {
+			if _, err := os.Stat(filepath.Join(data, made)); err == nil {
+				t.Errorf("%s was made beside %s", made, folder)
+			}
 		}
 	}
 }
