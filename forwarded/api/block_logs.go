@@ -82,7 +82,9 @@ func (p *publisher) remember(ctx context.Context) {
 	blocks = slices.DeleteFunc(blocks, func(b *forwarded.Block) bool { return b.Number < p.logs.from })
 	slices.Reverse(blocks)
 	_ = p.fetchLogs(ctx, view, blocks) // what is missing is fetched when it is needed
-	p.logs.trim(view)
+	if p.stuck.IsZero() {              // else the logs of the move that waits are kept, too
+		p.logs.trim(view)
+	}
 }
 
 // addLogs adds the logs of its block to an update. The logs of a dropped block are those that
@@ -121,7 +123,8 @@ func logsBytes(logs []query.Log) (bytes int) {
 }
 
 // recentLogs are the logs of the newest published blocks, for their removal. Between two rounds they take a number of bytes at
-// most, or those of one block alone. If the logs of an older block are needed after all, nodes are asked again.
+// most, or those of one block alone. If the logs of an older block are needed after all, nodes are asked again. While a move of the
+// head waits to be published, they are also those of its blocks.
 type recentLogs struct {
 	byBlock map[common.Hash][]query.Log
 	bytes   int
@@ -156,13 +159,19 @@ func (r *recentLogs) clear() {
 	r.bytes, r.from = 0, 0
 }
 
-// trim forgets the logs of blocks that a view does not have, and, of its oldest blocks, those that are too many.
-func (r *recentLogs) trim(view *forwarded.View) {
+// keepOf forgets the logs of blocks that none of some views has.
+func (r *recentLogs) keepOf(views ...*forwarded.View) {
 	for block := range r.byBlock {
-		if _, recent := view.Number(block); !recent {
+		recent := func(view *forwarded.View) bool { _, has := view.Number(block); return has }
+		if !slices.ContainsFunc(views, recent) {
 			r.remove(block)
 		}
 	}
+}
+
+// trim forgets the logs of blocks that a view does not have, and, of its oldest blocks, those that are too many.
+func (r *recentLogs) trim(view *forwarded.View) {
+	r.keepOf(view)
 	r.from = min(r.from, view.Head().Number)
 	for _, b := range view.Blocks() {
 		if r.bytes <= r.most || len(r.byBlock) <= 1 {

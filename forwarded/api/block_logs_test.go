@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,6 +28,9 @@ func (n *largeLogs) Logs(_ context.Context, _ *forwarded.View, f *query.Filter, 
 		bytes = 1 << 20
 	}
 	n.asked[block]++
+	if _, is := n.gone[block]; is {
+		return errors.New("no node has the block")
+	}
 	return found(&query.Log{BlockHash: *f.Hash, JSON: fmt.Appendf(nil, `{"blockHash":%q,"data":"0x%s"}`, f.Hash.Hex(), strings.Repeat("0", bytes))})
 }
 
@@ -102,4 +106,31 @@ func TestLogsOfAMoveAreBounded(t *testing.T) {
 		t.Errorf("asked for more logs than may be held: %v", n.asked)
 	}
 	c.expectLogsLost("a b c d")
+}
+
+// While a move of the head cannot be published, the logs of its blocks that are known are not asked for again, however small the
+// memory for them. Those of blocks that have left the chain meanwhile are forgotten.
+func TestLogsOfAMoveThatWaitsAreKept(t *testing.T) {
+	n := &largeLogs{&nodes{present: chainOf(""), gone: make(map[byte]struct{})}, 0, make(map[byte]int)}
+	p := newPublisher(n, Config{Filters: feed.Limits{Bytes: 2 << 10}})
+	c := &clients{t: t, p: p}
+	c.join()
+	defer c.end()
+	for _, move := range []struct{ letters, kept string }{{"abcd", "abc"}, {"abcd", "abc"}, {"abxd", "abx"}} {
+		n.present, n.gone['d'] = chainOf(move.letters), struct{}{}
+		if p.publish(t.Context()) {
+			t.Fatal("a head whose logs no node has is published at once")
+		}
+		p.remember(t.Context())
+		for _, letter := range []byte("abcx") {
+			if kept := p.logs.has(common.Hash{letter}); kept != strings.Contains(move.kept, string(letter)) {
+				t.Errorf("at the head of %q the logs of %c are kept: %v", move.letters, letter, kept)
+			}
+		}
+	}
+	for _, letter := range []byte("abcx") {
+		if asked := n.asked[letter]; asked != 1 {
+			t.Errorf("asked %d times for the logs of %c, expected once", asked, letter)
+		}
+	}
 }

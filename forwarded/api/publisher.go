@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -149,7 +151,7 @@ func (p *publisher) publish(ctx context.Context) (done bool) {
 		why := p.fetch(ctx, r)
 		switch {
 		case why == nil:
-		case !errors.Is(why, errLogBytes) && p.postpone(why, r.to):
+		case !errors.Is(why, errLogBytes) && p.postpone(why, r):
 			return false
 		case ctx.Err() == nil:
 			p.dropLogs(why, func(s *start) bool { return r.number > s.round })
@@ -168,14 +170,15 @@ func (p *publisher) publish(ctx context.Context) (done bool) {
 
 // postpone ends a round that has published nothing, and reports whether it is to be tried
 // again, as another round.
-func (p *publisher) postpone(why error, to *forwarded.View) bool {
+func (p *publisher) postpone(why error, r *round) bool {
 	if p.stuck.IsZero() {
 		p.stuck = time.Now()
-		p.log.Warn("the new head is not published yet", "head", to.Head().Ref, "because", why)
+		p.log.Warn("the new head is not published yet", "head", r.to.Head().Ref, "because", why)
 	}
 	if time.Since(p.stuck) > patience {
 		return false
 	}
+	p.logs.keepOf(slices.AppendSeq([]*forwarded.View{r.from, r.to}, maps.Keys(r.joining))...)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy = false

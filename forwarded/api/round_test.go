@@ -82,7 +82,7 @@ func TestFiltersThatAreGoneDoNotJoin(t *testing.T) {
 		if len(r.joining) != want {
 			t.Errorf("clients join from %d views, expected %d", len(r.joining), want)
 		}
-		if !p.postpone(context.Canceled, r.to) {
+		if !p.postpone(context.Canceled, r) {
 			t.Error("the round is not postponed")
 		}
 	}
