@@ -81,14 +81,14 @@ func Check(ctx context.Context, t Target, m *Manifest, p *Progress) error {
 // hash is an error there instead of io.EOF.
 func read(ctx context.Context, t Target, f File, use func(io.Reader) error) error {
 	content, err := t.Get(ctx, object(f.SHA256))
+	if err == nil {
+		err = use(&checked{from: content, file: f, left: f.Bytes})
+		err = errors.Join(err, content.Close())
+	}
 	if errors.Is(err, ErrNoBackup) { // the backup is there: its manifest names the content
 		err = fmt.Errorf("%w: content %s is missing", ErrDamaged, f.SHA256)
 	}
 	if err != nil {
-		return fmt.Errorf("file %s: %w", f.Name, err)
-	}
-	err = use(&checked{from: content, file: f, left: f.Bytes})
-	if err := errors.Join(err, content.Close()); err != nil {
 		return fmt.Errorf("file %s: %w", f.Name, err)
 	}
 	return nil
