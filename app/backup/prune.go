@@ -3,11 +3,12 @@ package backup
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
-// Prune removes all backups but the newest, of which it keeps the given number, and the
-// contents that no remaining backup has, finished or not. No other backup to the target may be under way.
+// Prune removes old backups, and the contents that no remaining backup has, finished or not. It keeps the given number of the
+// newest, and of the newest that lack no store. No other backup to the target may be under way.
 func Prune(ctx context.Context, t Target, keep int) (removed int, err error) {
 	if keep < 1 {
 		return 0, errors.New("at least one backup must be kept")
@@ -16,18 +17,9 @@ func Prune(ctx context.Context, t Target, keep int) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	old := names[:max(0, len(names)-keep)]
-	used := make(map[string]bool)
-	for _, name := range names[len(old):] {
-		m, err := Load(ctx, t, name)
-		if err != nil {
-			return 0, err // its contents are not known, so none can be removed
-		}
-		for _, s := range m.Stores {
-			for _, f := range s.Files {
-				used[object(f.SHA256)] = true
-			}
-		}
+	old, used, err := outdated(ctx, t, names, keep)
+	if err != nil {
+		return 0, err
 	}
 	for _, name := range old {
 		if err := t.Remove(ctx, backupsFolder+name+suffix); err != nil {
@@ -50,4 +42,31 @@ func Prune(ctx context.Context, t Target, keep int) (removed int, err error) {
 		err = b.removeUnfinished(ctx, time.Now().Add(-unfinishedFor))
 	}
 	return removed, err
+}
+
+// outdated returns those of the named backups that are not kept, and the contents of the others.
+func outdated(ctx context.Context, t Target, names []string, keep int) (old []string, used map[string]bool, err error) {
+	used = make(map[string]bool)
+	complete := 0
+	for i, name := range slices.Backward(names) {
+		if complete == keep {
+			return append(old, names[:i+1]...), used, nil
+		}
+		m, err := Load(ctx, t, name)
+		if err != nil {
+			return nil, nil, err // its contents are not known, so none can be removed
+		}
+		if len(m.Lacks) == 0 {
+			complete++
+		} else if len(names)-i > keep {
+			old = append(old, name)
+			continue
+		}
+		for _, s := range m.Stores {
+			for _, f := range s.Files {
+				used[object(f.SHA256)] = true
+			}
+		}
+	}
+	return old, used, nil
 }

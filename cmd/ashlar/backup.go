@@ -53,7 +53,7 @@ AWS_SHARED_CREDENTIALS_FILE, or from the machine on AWS.`,
 	c.Flags().StringVar(&b.Data, "data", "", "data directory")
 	c.Flags().StringVar(&b.To, "to", "", "folder, or s3://BUCKET/PREFIX")
 	c.Flags().StringArrayVar(&b.Networks, "network", nil, "network to back up; may be repeated (default: all, and the accounts)")
-	c.Flags().IntVar(&b.Keep, "keep", 0, "remove all backups but this many (default: keep all)")
+	c.Flags().IntVar(&b.Keep, "keep", 0, "remove all backups but the newest, this many, and as many complete ones (default: keep all)")
 	c.Flags().BoolVar(&b.Rehash, "rehash", false, "read every file, also those that did not change since the last backup")
 	return c
 }
