@@ -33,7 +33,11 @@ type Attributes struct {
 // ErrNotBuilt means that the requested block would be before Cancun.
 var ErrNotBuilt = errors.New("blocks before Cancun are not built")
 
-// LeftOut is a transaction that a built block does not include, and why.
+// ErrBlobLimitReached means that a block has no room for the blobs of a transaction. Another block may.
+var ErrBlobLimitReached = errors.New("blob limit reached")
+
+// LeftOut is a transaction that a built block does not include, and why: ErrBlobLimitReached, or an error of
+// go-ethereum's package core.
 type LeftOut struct {
 	Transaction *types.Transaction
 	Err         error
@@ -152,7 +156,7 @@ func (r *blockRun) include(body *types.Body, transactions types.Transactions) ([
 	for _, tx := range transactions {
 		blobGas := *r.header.BlobGasUsed + tx.BlobGas()
 		if blobGas > maxBlobGas {
-			leftOut = append(leftOut, LeftOut{tx, fmt.Errorf("the block has no room for its %d blobs", len(tx.BlobHashes()))})
+			leftOut = append(leftOut, LeftOut{tx, fmt.Errorf("%w: the block has no room for %d more", ErrBlobLimitReached, len(tx.BlobHashes()))})
 			continue
 		}
 		before, gas := r.state.Snapshot(), r.gas.Snapshot()

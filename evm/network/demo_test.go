@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"math/big"
+	"slices"
 	"testing"
 
 	"ashlar/evm/ingest/ingesttest"
@@ -14,7 +15,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/crypto/kzg4844"
 	"github.com/ethereum/go-ethereum/params"
+	"github.com/holiman/uint256"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -112,41 +115,69 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sent []common.Hash
-	for nonce, gas := range []uint64{9_000_000, 21_000} { // the first leaves no room for much else
-		tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
-			ChainID: n.executor.Config().ChainID, Nonce: uint64(nonce), To: &examples.Sender, Gas: gas,
-			GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
-		})
-		if err := m.pool.Add(t.Context(), tx); err != nil {
-			t.Fatal(err)
-		}
-		sent = append(sent, tx.Hash())
+	commitment, err := kzg4844.BlobToCommitment(new(kzg4844.Blob))
+	if err != nil {
+		t.Fatal(err)
 	}
-	waited := 0
-	for range 60 {
-		if err := m.mine(t.Context()); err != nil {
-			t.Fatal(err)
+	proof, err := kzg4844.ComputeCellProofs(new(kzg4844.Blob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const blobs = 6 // of a transaction
+	sidecar := types.NewBlobTxSidecar(types.BlobSidecarVersion1, make([]kzg4844.Blob, blobs),
+		slices.Repeat([]kzg4844.Commitment{commitment}, blobs), slices.Repeat(proof, blobs))
+	plain := func(gas uint64) types.TxData {
+		return &types.DynamicFeeTx{ChainID: n.executor.Config().ChainID, To: &examples.Sender, Gas: gas, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei)}
+	}
+	withBlobs := &types.BlobTx{
+		ChainID: uint256.MustFromBig(n.executor.Config().ChainID), To: examples.Sender, Gas: 21_000, GasTipCap: uint256.NewInt(params.GWei),
+		GasFeeCap: uint256.NewInt(500 * params.GWei), BlobFeeCap: uint256.NewInt(500 * params.GWei), BlobHashes: sidecar.BlobHashes(), Sidecar: sidecar,
+	}
+	nonce := uint64(0)
+	for name, group := range map[string][]types.TxData{
+		"gas":   {plain(9_000_000), plain(21_000)}, // the first leaves no room for much else
+		"blobs": {withBlobs, withBlobs, withBlobs, withBlobs},
+	} {
+		var sent []common.Hash
+		first := nonce
+		for _, data := range group {
+			tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), withNonce(data, nonce))
+			if err := m.pool.Add(t.Context(), tx); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			sent, nonce = append(sent, tx.Hash()), nonce+1
 		}
-		view, err := n.chain.View()
-		if err != nil {
-			t.Fatal(err)
-		}
-		used, err := nonces(t.Context(), view.State(view.Head().Number))(examples.Visitor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if used == uint64(len(sent)) {
-			break
-		}
-		waited++
-		for nonce, hash := range sent[used:] {
-			if _, _, waits := m.pool.Get(hash); !waits {
-				t.Fatalf("the transaction with nonce %d is not in the chain and does not wait, after block %d", int(used)+nonce, view.Head().Number)
+		blocks := 0
+		for next := first; next < nonce && blocks < 60; blocks++ {
+			if err := m.mine(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			view, err := n.chain.View()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if next, err = nonces(t.Context(), view.State(view.Head().Number))(examples.Visitor); err != nil {
+				t.Fatal(err)
+			}
+			for i, hash := range sent[next-first:] {
+				if _, _, waits := m.pool.Get(hash); !waits {
+					t.Fatalf("%s: the transaction with nonce %d is not in the chain and does not wait, after block %d", name, int(next)+i, view.Head().Number)
+				}
 			}
 		}
+		if blocks == 1 || blocks == 60 {
+			t.Errorf("%s: the transactions took %d blocks, expected some", name, blocks)
+		}
 	}
-	if waited == 0 || waited == 60 {
-		t.Errorf("the transactions waited for %d blocks, expected some", waited)
+}
+
+// withNonce returns data of a transaction with a nonce.
+func withNonce(data types.TxData, nonce uint64) types.TxData {
+	switch of := data.(type) {
+	case *types.DynamicFeeTx:
+		of.Nonce = nonce
+	case *types.BlobTx:
+		of.Nonce = nonce
 	}
+	return data
 }

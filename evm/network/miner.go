@@ -124,7 +124,7 @@ func (m *miner) mine(ctx context.Context) error {
 // mayFitLater reports whether a later block may include a transaction that was left out because of err: it had no room, or an
 // earlier one of its sender was left out.
 func mayFitLater(err error) bool {
-	return errors.Is(err, core.ErrGasLimitReached) || errors.Is(err, core.ErrNonceTooHigh)
+	return errors.Is(err, core.ErrGasLimitReached) || errors.Is(err, execute.ErrBlobLimitReached) || errors.Is(err, core.ErrNonceTooHigh)
 }
 
 // forkchoice says which blocks a consensus would call safe and finalized: those at
