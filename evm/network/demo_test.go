@@ -115,24 +115,11 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commitment, err := kzg4844.BlobToCommitment(new(kzg4844.Blob))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proof, err := kzg4844.ComputeCellProofs(new(kzg4844.Blob))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const blobs = 6 // of a transaction
-	sidecar := types.NewBlobTxSidecar(types.BlobSidecarVersion1, make([]kzg4844.Blob, blobs),
-		slices.Repeat([]kzg4844.Commitment{commitment}, blobs), slices.Repeat(proof, blobs))
+	chainID := n.executor.Config().ChainID
 	plain := func(gas uint64) types.TxData {
-		return &types.DynamicFeeTx{ChainID: n.executor.Config().ChainID, To: &examples.Sender, Gas: gas, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei)}
+		return &types.DynamicFeeTx{ChainID: chainID, To: &examples.Sender, Gas: gas, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei)}
 	}
-	withBlobs := &types.BlobTx{
-		ChainID: uint256.MustFromBig(n.executor.Config().ChainID), To: examples.Sender, Gas: 21_000, GasTipCap: uint256.NewInt(params.GWei),
-		GasFeeCap: uint256.NewInt(500 * params.GWei), BlobFeeCap: uint256.NewInt(500 * params.GWei), BlobHashes: sidecar.BlobHashes(), Sidecar: sidecar,
-	}
+	withBlobs := withSixBlobs(t, chainID, examples.Sender)
 	nonce := uint64(0)
 	for name, group := range map[string][]types.TxData{
 		"gas":   {plain(9_000_000), plain(21_000)}, // the first leaves no room for much else
@@ -149,25 +136,53 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 		}
 		blocks := 0
 		for next := first; next < nonce && blocks < 60; blocks++ {
-			if err := m.mine(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			view, err := n.chain.View()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if next, err = nonces(t.Context(), view.State(view.Head().Number))(examples.Visitor); err != nil {
-				t.Fatal(err)
-			}
+			next = mineNext(t, m, examples.Visitor)
 			for i, hash := range sent[next-first:] {
 				if _, _, waits := m.pool.Get(hash); !waits {
-					t.Fatalf("%s: the transaction with nonce %d is not in the chain and does not wait, after block %d", name, int(next)+i, view.Head().Number)
+					t.Fatalf("%s: the transaction with nonce %d is not in the chain and does not wait", name, int(next)+i)
 				}
 			}
 		}
 		if blocks == 1 || blocks == 60 {
 			t.Errorf("%s: the transactions took %d blocks, expected some", name, blocks)
 		}
+	}
+}
+
+// mineNext makes a block, and returns the next nonce of an account.
+func mineNext(t *testing.T, m *miner, account common.Address) uint64 {
+	t.Helper()
+	if err := m.mine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	view, err := m.chain.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := nonces(t.Context(), view.State(view.Head().Number))(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// withSixBlobs returns a transaction with as many blobs as one may have.
+func withSixBlobs(t *testing.T, chainID *big.Int, to common.Address) types.TxData {
+	t.Helper()
+	commitment, err := kzg4844.BlobToCommitment(new(kzg4844.Blob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := kzg4844.ComputeCellProofs(new(kzg4844.Blob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const blobs = 6
+	sidecar := types.NewBlobTxSidecar(types.BlobSidecarVersion1, make([]kzg4844.Blob, blobs),
+		slices.Repeat([]kzg4844.Commitment{commitment}, blobs), slices.Repeat(proof, blobs))
+	return &types.BlobTx{
+		ChainID: uint256.MustFromBig(chainID), To: to, Gas: 21_000, GasTipCap: uint256.NewInt(params.GWei),
+		GasFeeCap: uint256.NewInt(500 * params.GWei), BlobFeeCap: uint256.NewInt(500 * params.GWei), BlobHashes: sidecar.BlobHashes(), Sidecar: sidecar,
 	}
 }
 
