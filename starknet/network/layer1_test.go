@@ -8,10 +8,7 @@ import (
 	"ashlar/family"
 	"ashlar/internal/await"
 	"ashlar/kv"
-	"ashlar/kv/pebble"
-	"ashlar/starknet/archive"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -28,15 +25,7 @@ func (o oracle) L1Accepted(context.Context, func(chain.Ref) error) (uint64, erro
 // TestReaderLearnsL1: a reader that names no nodes learns what the writer's nodes say, also while it runs, and another writer
 // after a restart. A block that the chain does not have any more does not count.
 func TestReaderLearnsL1(t *testing.T) {
-	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	a, err := archive.Create(t.Context(), store, "SN_MINE")
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, a := newStored(t)
 	if err := a.Append(t.Context(), chainOf(1, 10)...); err != nil {
 		t.Fatal(err)
 	}

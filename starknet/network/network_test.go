@@ -8,6 +8,7 @@ import (
 
 	"ashlar/family"
 	"ashlar/internal/await"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
@@ -28,9 +29,9 @@ func chainOf(seed uint64, count int) (blocks []*starknet.Block) {
 	return blocks
 }
 
-// TestStaysStopped: a node with another block at the height of the head is not followed again,
-// so the network keeps saying since when it is not, and tries it less and less often.
-func TestStaysStopped(t *testing.T) {
+// newStored makes the store of a network without blocks.
+func newStored(t *testing.T) (kv.Store, *archive.Archive) {
+	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,13 @@ func TestStaysStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store, a
+}
+
+// TestStaysStopped: a node with another block at the height of the head is not followed again,
+// so the network keeps saying since when it is not, and tries it less and less often.
+func TestStaysStopped(t *testing.T) {
+	store, a := newStored(t)
 	blocks := chainOf(1, 10)
 	if err := a.Append(t.Context(), blocks...); err != nil {
 		t.Fatal(err)
@@ -83,14 +91,7 @@ func TestStaysStopped(t *testing.T) {
 // TestL1AcceptedWithoutTheTag: a node that does not know the tag l1_accepted says of each block
 // whether it is, which is known without a restart.
 func TestL1AcceptedWithoutTheTag(t *testing.T) {
-	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	if _, err := archive.Create(t.Context(), store, "SN_MINE"); err != nil {
-		t.Fatal(err)
-	}
+	store, _ := newStored(t)
 	blocks := chainOf(1, 10)
 	for _, block := range blocks[:6] {
 		block.Status = starknet.AcceptedOnL1
