@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Files with secrets and certificates that a server could not start without are read before one is started. Secrets in the
-// environment are not asked for: they are those of the server's, not of whoever checks the file.
+// Files with secrets and certificates that a server could not start without are read before it is started. Secrets in the
+// environment are not checked, because whoever checks the file may have another environment than the server.
 func TestCheckReadsSecretsAndCertificates(t *testing.T) {
 	folder := t.TempDir()
 	secret, empty, missing := filepath.Join(folder, "secret"), filepath.Join(folder, "empty"), filepath.Join(folder, "missing")
