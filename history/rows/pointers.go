@@ -71,15 +71,25 @@ func SetFormat(batch kv.Batch, format string) { batch.SetPointer(pointerFormat, 
 
 // Settled returns the last settled block, or false if there is none yet.
 func Settled(ctx context.Context, store kv.Reader) (ref chain.Ref, ok bool, err error) {
-	pointer, err := store.Pointer(ctx, pointerSettled)
+	return Block(ctx, store, pointerSettled)
+}
+
+// Block returns the block that a pointer names, or false if there is no such pointer.
+func Block(ctx context.Context, store kv.Reader, name string) (ref chain.Ref, ok bool, err error) {
+	pointer, err := store.Pointer(ctx, name)
 	if errors.Is(err, kv.ErrNotFound) {
 		return ref, false, nil
 	}
 	if err != nil {
-		return ref, false, fmt.Errorf("archive: settled: %w", err)
+		return ref, false, fmt.Errorf("archive: %s: %w", name, err)
 	}
-	ref, err = decodeRef(pointerSettled, pointer)
+	ref, err = decodeRef(name, pointer)
 	return ref, err == nil, err
+}
+
+// SetBlock sets a pointer to a block: its number and hash.
+func SetBlock(batch kv.Batch, name string, ref chain.Ref) {
+	batch.SetPointer(name, append(binary.BigEndian.AppendUint64(nil, ref.Number), ref.Hash[:]...))
 }
 
 func decodeRef(name string, pointer []byte) (ref chain.Ref, err error) {
@@ -89,13 +99,9 @@ func decodeRef(name string, pointer []byte) (ref chain.Ref, err error) {
 	return chain.Ref{Number: binary.BigEndian.Uint64(pointer), Hash: common.Hash(pointer[8:])}, nil
 }
 
-func appendRef(dst []byte, ref chain.Ref) []byte {
-	return append(binary.BigEndian.AppendUint64(dst, ref.Number), ref.Hash[:]...)
-}
-
 // SetSettled sets the last settled block. It must be in the same batch as the block's rows.
 func SetSettled(batch kv.Batch, ref chain.Ref) {
-	batch.SetPointer(pointerSettled, appendRef(nil, ref))
+	SetBlock(batch, pointerSettled, ref)
 }
 
 // SetEpoch durably sets the store's epoch (see kv.EpochPointer), which must be old.
@@ -122,5 +128,5 @@ func RewindTarget(ctx context.Context, store kv.Reader) (chain.Ref, error) {
 // SetRewindTarget sets the block that a rewind goes back to. It must be durable before the
 // epoch becomes odd.
 func SetRewindTarget(batch kv.Batch, ref chain.Ref) {
-	batch.SetPointer(pointerRewind, appendRef(nil, ref))
+	SetBlock(batch, pointerRewind, ref)
 }
