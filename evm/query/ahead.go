@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"slices"
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
@@ -32,22 +31,18 @@ func (v *View) ReadAhead(ctx context.Context, number uint64, receipts bool) {
 	wants.Read(ctx)
 }
 
-// termsAhead reads where the first terms of a filter occur, whichever sets they are in, and returns a function that reads the
-// others when they are needed; nil if there is nothing to read ahead.
-func (v *View) termsAhead(ctx context.Context, sets [][]postings.Term, from, to uint64) postings.Ahead[postings.Term] {
+// termsAhead returns how to read where several terms of a filter occur; nil if nothing is read ahead.
+func (v *View) termsAhead(ctx context.Context) postings.Ahead[postings.Term] {
 	if !v.history.Ahead() {
 		return nil
 	}
-	read := func(terms []postings.Term, from, to uint64) {
+	return func(terms []postings.Term, from, to uint64) {
 		wants := v.history.Wants()
 		for _, term := range terms {
 			wants.Postings(term, from, min(to, v.head.Number))
 		}
 		wants.Read(ctx)
 	}
-	first := slices.Concat(sets...)
-	read(first[:min(len(first), postings.AheadTerms)], from, to)
-	return read
 }
 
 // readLogsAhead reads what the logs of some blocks are made of.

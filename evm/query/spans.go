@@ -77,7 +77,7 @@ func (v *View) candidatesOf(ctx context.Context, wanted *criteria, s span, recei
 	terms := wanted.terms()
 	var found candidates = &allLogs{receipts: receipts, to: s.last}
 	if len(terms) > 0 {
-		indexed, err := postings.Intersect(v.scan(ctx), v.termsAhead(ctx, terms, s.first, s.last), terms, s.first, s.last)
+		indexed, err := postings.Intersect(v.scan(ctx), v.termsAhead(ctx), terms, s.first, s.last)
 		if err != nil {
 			return nil, err
 		}

@@ -38,9 +38,13 @@ type Intersection struct {
 }
 
 // Intersect returns the intersection of sets of terms in the blocks from <= b <= to. There
-// must be at least one set, and no set may be empty. ahead, which may be nil, is called before the terms of a set of
-// several are scanned.
+// must be at least one set, and no set may be empty. ahead, which may be nil, is called for the first terms, whichever sets
+// they are in, and before the terms of a set of several are scanned.
 func Intersect[T any](scan Scan[T], ahead Ahead[T], sets [][]T, from, to uint64) (*Intersection, error) {
+	if ahead != nil {
+		first := slices.Concat(sets...)
+		ahead(first[:min(len(first), AheadTerms)], from, to)
+	}
 	x := &Intersection{groups: make([]group, 0, len(sets))}
 	first := make(map[group]uint64, len(sets))
 	for _, set := range sets {

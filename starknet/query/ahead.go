@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"slices"
 
 	"ashlar/history/paging"
 	"ashlar/history/postings"
@@ -12,22 +11,18 @@ import (
 // What this file does matters where a read takes a round trip. There it reads what a query
 // is going to need side by side; elsewhere it does nothing.
 
-// termsAhead reads where the first terms of a filter occur, whichever sets they are in, and returns a function that reads the
-// others when they are needed; nil if there is nothing to read ahead.
-func (v *View) termsAhead(ctx context.Context, sets [][]postings.Term, from, to uint64) postings.Ahead[postings.Term] {
+// termsAhead returns how to read where several terms of a filter occur; nil if nothing is read ahead.
+func (v *View) termsAhead(ctx context.Context) postings.Ahead[postings.Term] {
 	if !v.blocks.Ahead() {
 		return nil
 	}
-	read := func(terms []postings.Term, from, to uint64) {
+	return func(terms []postings.Term, from, to uint64) {
 		wants := v.blocks.Wants()
 		for _, term := range terms {
 			wants.Postings(term, from, to)
 		}
 		wants.Read(ctx)
 	}
-	first := slices.Concat(sets...)
-	read(first[:min(len(first), postings.AheadTerms)], from, to)
-	return read
 }
 
 // candidatesAhead returns candidates of a page that are read in advance, with the headers of

@@ -32,7 +32,7 @@ func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, vi
 		return v.blocks.Postings(ctx, term, from, to)
 	}
 	terms := wanted.terms()
-	found, err := postings.Intersect(scan, v.termsAhead(ctx, terms, r.Begin.Block, r.To), terms, r.Begin.Block, r.To)
+	found, err := postings.Intersect(scan, v.termsAhead(ctx), terms, r.Begin.Block, r.To)
 	if err == nil {
 		events := v.blocks.Events(ctx)
 		var event Event
