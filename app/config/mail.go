@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 
 	"ashlar/account/mail"
+	"ashlar/app/store"
 )
 
 // Mail is the mail server with which e-mail addresses are verified.
@@ -81,23 +81,6 @@ func (m *Mail) files() (roots *x509.CertPool, password string, err error) {
 			return nil, "", fmt.Errorf("ca: no certificate in %s: expected PEM", m.CA)
 		}
 	}
-	password, err = readSecret("password_file", m.PasswordFile)
+	password, err = store.ReadSecret("password_file", m.PasswordFile)
 	return roots, password, err
-}
-
-// readSecret returns the secret in a file, empty without a file. An error begins with the
-// name of the entry that names the file.
-func readSecret(entry, path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", entry, err)
-	}
-	secret := strings.TrimRight(string(text), "\r\n")
-	if secret == "" {
-		return "", fmt.Errorf("%s: %s is empty: expected the secret in it", entry, path)
-	}
-	return secret, nil
 }

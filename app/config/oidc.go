@@ -10,6 +10,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/oidc"
+	"ashlar/app/store"
 )
 
 // OIDC is an OpenID Connect provider with which users sign in.
@@ -52,7 +53,7 @@ func isLocal(host string) bool { return host == "localhost" || host == "127.0.0.
 
 // checkFiles returns what is wrong with the file that Open reads.
 func (o *OIDC) checkFiles() error {
-	_, err := readSecret("secret_file", o.SecretFile)
+	_, err := store.ReadSecret("secret_file", o.SecretFile)
 	return err
 }
 
@@ -66,7 +67,7 @@ func (o *OIDC) Open() (*oidc.Provider, error) {
 	if o.Issuer == "" {
 		return nil, nil
 	}
-	secret, err := readSecret("accounts.oidc.secret_file", o.SecretFile)
+	secret, err := store.ReadSecret("accounts.oidc.secret_file", o.SecretFile)
 	if err != nil {
 		return nil, err
 	}

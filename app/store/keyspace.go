@@ -113,18 +113,7 @@ func (c *Cassandra) CheckFiles() error {
 
 // filePassword returns the password in the file, empty without a file.
 func (c *Cassandra) filePassword() (string, error) {
-	if c.PasswordFile == "" {
-		return "", nil
-	}
-	text, err := os.ReadFile(c.PasswordFile)
-	if err != nil {
-		return "", fmt.Errorf("password of Cassandra's user: %w", err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", fmt.Errorf("password of Cassandra's user: %s is empty: expected the password in it", c.PasswordFile)
-	}
-	return password, nil
+	return ReadSecret("password of Cassandra's user", c.PasswordFile)
 }
 
 // options returns the configuration of the engine.
