@@ -21,17 +21,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A transaction of the demo that has no room in its block is left out alone: later ones of its sender continue with the nonce that
-// the sender has on the chain, also after a restart.
-func TestDemoGoesOnAfterATransactionLeftOut(t *testing.T) {
+// fullDemo returns a demo whose blocks are full, with the first block of Amsterdam or 0, and a store for it.
+func fullDemo(t *testing.T, amsterdam uint64) (*demo.Network, kv.Store, family.Place) {
+	t.Helper()
 	config := demo.Default()
-	config.Seed, config.GasLimit, config.AmsterdamBlock, config.MeanTransactions = 0, 10_200_000, 20, 60 // full blocks
+	config.Seed, config.GasLimit, config.AmsterdamBlock, config.MeanTransactions = 0, 10_200_000, amsterdam, 60
 	shown, err := demo.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := ingesttest.Store(t)
-	place := family.Place{Name: "demo", Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
+	return shown, store, family.Place{Name: "demo", Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
+}
+
+// A transaction of the demo that has no room in its block is left out alone: later ones of its sender continue with the nonce that
+// the sender has on the chain, also after a restart.
+func TestDemoGoesOnAfterATransactionLeftOut(t *testing.T) {
+	shown, _, place := fullDemo(t, 20)
 	const restart, last = 60, 75
 	for _, blocks := range []uint64{restart, last} {
 		if err := (demoNetwork{shown: shown, before: shown}).Create(t.Context(), place, blocks); err != nil {
@@ -73,14 +79,7 @@ func TestDemoGoesOnAfterATransactionLeftOut(t *testing.T) {
 
 // A user's transaction that has no room in a block waits, and so do the later ones of its sender.
 func TestDemoKeepsTransactionsThatWait(t *testing.T) {
-	config := demo.Default()
-	config.Seed, config.GasLimit, config.AmsterdamBlock, config.MeanTransactions = 0, 10_200_000, 0, 60 // full blocks
-	shown, err := demo.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := ingesttest.Store(t)
-	place := family.Place{Name: "demo", Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
+	shown, store, place := fullDemo(t, 0)
 	if err := (demoNetwork{shown: shown, before: shown}).Create(t.Context(), place, 40); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // epochBlocks are finalized together on the demo's network, as on Ethereum's,
@@ -82,7 +81,7 @@ func replay(ctx context.Context, shown *demo.Network, last uint64, header func(c
 // nonces reads the nonces of accounts in a state.
 func nonces(ctx context.Context, state evm.State) func(common.Address) (uint64, error) {
 	return func(address common.Address) (uint64, error) {
-		account, err := state.Account(ctx, crypto.Keccak256Hash(address[:]))
+		account, err := state.Account(ctx, evm.HashAddress(address))
 		if err != nil || account == nil {
 			return 0, err
 		}
