@@ -26,7 +26,8 @@ func TestLimitsAreShown(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/":                            {"<strong>1,160</strong> of 3,000<", `width="38.7"`, "set by the service for each key", "Resets at 00:00 UTC, in ", "<strong>1,160</strong> of 5,000<", "A call costs from 1 to 20 credits"},
 		"/keys":                        {of, `width="38.7"`, "resets at 00:00 UTC, in ", "; 30 a second", "of 5,000 credits", "A call costs from 1 to 20 credits"},
-		"/keys/" + key.Key.ID.String(): {of, "of 30 credits now", "set in the key’s rules", "Also: 1,160 of 5,000 credits today, set by the service for all keys of an account together."},
+		"/keys/" + key.Key.ID.String(): {of, "of 30 credits now", "set in the key’s rules", "A call costs from 1 to 20 credits", "Also: 1,160 of 5,000 credits today, set by the service for all keys of an account together."},
+		"/keys/new":                    {"A call costs from 1 to 20 credits"},
 		"/account":                     {"<strong>1,160</strong> of 5,000 credits today", "set by the service for all keys of an account together", "/docs/limits#prices"},
 	} {
 		p := b.get(path)

@@ -19,8 +19,8 @@ type keyPage struct {
 	Overlaps bool // the old key still works
 	Allowance
 	Place string
-	Form  *site.Form
-	Uses  []site.Use
+	rulesForm
+	Uses []site.Use
 }
 
 // Named returns the key named in the path if it belongs to the account that the page is about.
@@ -65,7 +65,7 @@ func showKey(v *site.Visit, k account.Key, f *site.Form, networks []site.Network
 	}
 	p := keyPage{
 		Key: k, Name: Name(&k), Live: !k.Ended(now), State: state(&k, now), Used: used,
-		Overlaps: now.Before(k.Overlap), Place: site.KeyPlace, Form: f,
+		Overlaps: now.Before(k.Overlap), Place: site.KeyPlace, rulesForm: newRulesForm(f, networks),
 	}
 	spent, err := SpentToday(v, k.Owner, []account.Key{k})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // newKeyPage is the data of the template key-new.
 type newKeyPage struct {
-	Form     *site.Form
+	rulesForm
 	Unfolded bool // show the fields that are not needed for a key
 }
 
@@ -48,7 +48,7 @@ func showNew(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(200, "key-new", "Create a key", newKeyPage{Form: newKeyForm(networks)})
+	return v.Show(200, "key-new", "Create a key", newKeyPage{rulesForm: newRulesForm(newKeyForm(networks), networks)})
 }
 
 // create handles the form of newKey.
@@ -73,7 +73,7 @@ func create(v *site.Visit) error {
 			}
 		}
 	}
-	return v.Show(site.StatusOf(f), "key-new", "Create a key", newKeyPage{Form: f, Unfolded: folded(f)})
+	return v.Show(site.StatusOf(f), "key-new", "Create a key", newKeyPage{newRulesForm(f, networks), folded(f)})
 }
 
 func showIssued(v *site.Visit, p issuedPage) error {

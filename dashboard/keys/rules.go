@@ -22,6 +22,16 @@ const (
 	FieldPerDay    = "per-day"
 )
 
+// rulesForm is the data of the template rules.
+type rulesForm struct {
+	Form  *site.Form
+	Costs string // what a call costs, in words; empty if nothing is served
+}
+
+func newRulesForm(f *site.Form, networks []site.Network) rulesForm {
+	return rulesForm{f, site.CostRange(networks)}
+}
+
 // rulesFields returns the fields of a key's rules; present is its current rules. A network
 // that the key is restricted to is offered even if it is not served now, so that saving the
 // form does not drop the restriction.
