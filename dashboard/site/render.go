@@ -229,8 +229,13 @@ func Share(part, whole uint64) string {
 		return "0 %"
 	}
 	percent := 100 * float64(part) / float64(whole)
-	if percent < .1 {
+	switch {
+	case percent < .1:
 		return "< 0.1 %"
+	case part == whole:
+		return "100 %"
+	case percent > 99.9: // or it would be rounded to all of them
+		return "> 99.9 %"
 	}
 	return fmt.Sprintf("%.1f %%", percent)
 }

@@ -32,3 +32,17 @@ func TestStateOfLateNetwork(t *testing.T) {
 		t.Errorf("one block: %q", text)
 	}
 }
+
+// All is not the same as nearly all, and nothing not the same as hardly anything.
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		part, whole uint64
+		want        string
+	}{
+		{0, 0, "0 %"}, {0, 5, "0 %"}, {1, 10_000, "< 0.1 %"}, {1, 3, "33.3 %"}, {999, 1000, "99.9 %"}, {9_999, 10_000, "> 99.9 %"}, {5, 5, "100 %"},
+	} {
+		if got := Share(c.part, c.whole); got != c.want {
+			t.Errorf("%d of %d: %q, expected %q", c.part, c.whole, got, c.want)
+		}
+	}
+}
