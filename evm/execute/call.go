@@ -45,8 +45,8 @@ type BlockHashes interface {
 	BlockHash(ctx context.Context, number uint64) (common.Hash, error)
 }
 
-// Message is a call as its sender words it. What may be left out is nil then;
-// an empty list is not the same as none.
+// Message is a call as its sender wrote it. A member that was left out is nil; an empty list
+// was not left out.
 type Message struct {
 	From                 common.Address
 	To                   *common.Address // nil: Data creates a contract
@@ -74,9 +74,9 @@ type CallOptions struct {
 	Transaction bool
 }
 
-// CallError says why a call was not run or what ended it, in the words that
-// clients of geth know. Every other error but a [*RevertError] or that of the
-// caller's context is a failure to read what the call needed.
+// CallError says why a call was not run or what ended it, with the message of geth. Any other
+// error, except a [*RevertError] and the error of the caller's context, is a failure to read
+// what the call needed.
 type CallError struct{ Err error }
 
 func (e *CallError) Error() string { return e.Err.Error() }
@@ -140,8 +140,8 @@ func (e *Executor) callGas(header *types.Header) uint64 {
 }
 
 // newCallPlaces bounds how many calls run at the same moment, which is what
-// bounds their memory; see callMemory. A call is all computing, so more of them
-// than processors gains no time, but for those that wait for a disk.
+// bounds their memory; see callMemory. More calls than processors gain no time, except where
+// some wait for a disk.
 func newCallPlaces() *semaphore.Weighted {
 	return semaphore.NewWeighted(int64(max(4, 2*runtime.GOMAXPROCS(0))))
 }
@@ -155,9 +155,9 @@ func (e *Executor) enter(ctx context.Context) error {
 	return e.calls.Acquire(ctx, 1)
 }
 
-// simulate makes the surroundings of a call, waits for its turn, and gives it to
-// run. The time limit is for all of it. The changes of a message must be reverted
-// before the next.
+// simulate waits for a place, sets up the block and the state that a call sees, and calls run.
+// The time limit is for all of that. run must revert the changes of a message before it runs
+// the next.
 func (e *Executor) simulate(ctx context.Context, at At, options CallOptions, run func(*simulation) error) error {
 	return e.simulateOn(ctx, at, options, false, run)
 }

@@ -35,9 +35,9 @@ func (e *Executor) AccessList(ctx context.Context, at At, message *Message, opti
 	return accessed, nil
 }
 
-// accessList runs a message until it touches nothing that its access list does
-// not hold: what is in the list changes the gas that is left, and so what a
-// contract may do. The time limit ends it where that never settles.
+// accessList runs a message until it touches only what its access list holds. Several runs can
+// be needed: the list changes how much gas is left, and so what a contract does. If the list
+// never settles, the time limit ends the search.
 func (s *simulation) accessList(m *Message) (*Accessed, error) {
 	known := s.known(m)
 	before := logger.NewAccessListTracer(m.AccessList, known)

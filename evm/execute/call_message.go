@@ -21,8 +21,8 @@ var (
 )
 
 // message fills in what the sender left out, as far as a call needs it: no price
-// and the default gas. Nobody has signed the call, so that its nonce,
-// whether its sender can sign at all, and the gas limit of a transaction do not matter.
+// and the default gas. A call is not signed, so its nonce, whether its sender can sign at all,
+// and the gas limit of a transaction do not matter.
 func (s *simulation) message(m *Message) (*core.Message, error) {
 	if m.MaxFeePerBlobGas != nil && len(m.BlobHashes) == 0 {
 		return nil, &CallError{errLoneBlobFee}
@@ -51,7 +51,7 @@ func (s *simulation) tracedMessage(m *Message) (*core.Message, error) {
 	return msg.SkipNonceCheck().SkipEOACheck().SkipGasLimitCapCheck(), nil
 }
 
-// check refuses what contradicts itself or the chain.
+// check rejects a message whose members contradict each other or the chain.
 func (s *simulation) check(m *Message) error {
 	id := s.executor.config.ChainID
 	switch {

@@ -13,10 +13,10 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// StateOverrides are accounts that a call sees otherwise than they are.
+// StateOverrides replace parts of accounts for a call.
 type StateOverrides map[common.Address]AccountOverride
 
-// AccountOverride is what a call sees of an account. What is nil stays as it is.
+// AccountOverride replaces parts of an account. A nil member leaves that part as it is.
 type AccountOverride struct {
 	Nonce            *uint64
 	Code             *[]byte
@@ -26,8 +26,8 @@ type AccountOverride struct {
 	MovePrecompileTo *common.Address             // where the precompile at this address is found
 }
 
-// BlockOverrides are what a call sees of its block otherwise than it is. What is
-// nil stays as it is.
+// BlockOverrides replace members of the block that a call sees. A nil member leaves the
+// block's own.
 type BlockOverrides struct {
 	Number        *uint256.Int
 	Difficulty    *uint256.Int

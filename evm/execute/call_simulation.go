@@ -18,8 +18,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// errAborted ends whatever is made of a run that was not finished. Its reason
-// takes its place.
+// errAborted is the error of a run that was not finished. [simulation.do], or the caller whose
+// context ended, replaces it with the reason.
 var errAborted = errors.New("execute: the run was aborted")
 
 // simulation is one request's block and state, in which a message can be run
@@ -62,8 +62,8 @@ func (s *simulation) release() {
 	}
 }
 
-// do sets the simulation up and runs what is to be done with it. What could not
-// be read for it goes before any other error, and before success.
+// do sets the simulation up and calls run. If a limit was exceeded or a read failed, do returns
+// that error whatever run returned: the result of such a run means nothing.
 func (s *simulation) do(options CallOptions, run func(*simulation) error) error {
 	err := s.prepare(options)
 	if err == nil {
@@ -172,8 +172,8 @@ func (s *simulation) surround(overrides *BlockOverrides) error {
 	return nil
 }
 
-// blobBaseFee is the price of blob gas in a block, nil before Cancun. It takes
-// the longer to work out the higher it is, and most calls are at few blocks.
+// blobBaseFee returns the price of blob gas in a block, nil before Cancun. The price is cached,
+// because computing a high one takes long, and most calls are at few blocks.
 func (e *Executor) blobBaseFee(header *types.Header) *big.Int {
 	if header.ExcessBlobGas == nil {
 		return nil
@@ -213,8 +213,8 @@ func (s *simulation) blockHash(number uint64) common.Hash {
 	return hash
 }
 
-// run runs a message. An error says why it could not be run; what became of it
-// when it did run is in the result. What it did to the state stays there.
+// run runs a message. The error says why it could not be run or was not finished; the result
+// says how it ended. Its changes stay in the state.
 func (s *simulation) run(message *core.Message, hooks *tracing.Hooks) (*core.ExecutionResult, error) {
 	machine := s.machine(message, &s.state, hooks)
 	defer machine.Release()
@@ -253,7 +253,7 @@ func (s *simulation) machine(message *core.Message, seen vm.StateDB, hooks *trac
 	return machine
 }
 
-// try is run on the state as it was prepared, to which it returns.
+// try is run, and reverts the changes afterwards.
 func (s *simulation) try(message *core.Message, hooks *tracing.Hooks) (*core.ExecutionResult, error) {
 	before := s.state.Snapshot()
 	result, err := s.run(message, hooks)

@@ -11,15 +11,16 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// TraceCall runs a message call under a tracer. What became of the call, a revert
-// included, is for the tracer to say; an error means that the call was not run.
+// TraceCall runs a message call under a tracer. The tracer says how the call ended, also by a
+// revert; an error means that the call was not run.
 func (e *Executor) TraceCall(ctx context.Context, at At, message *Message, options CallOptions, tracer Tracer) error {
 	at.Header = headerForTrace(at.Header, &options.Block)
 	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
 }
 
-// TraceCalls gives run a function that runs message calls under tracers, each on the
-// state that the one before left. The first runs at a block. Options hold for all of them.
+// TraceCalls passes to run a function that runs message calls under tracers: the first on the
+// state after a block, each other one on the state that the one before left. The options hold
+// for all of them.
 func (e *Executor) TraceCalls(ctx context.Context, at At, options CallOptions, run func(call func(context.Context, *Message, Tracer) error) error) error {
 	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return run(s.trace) })
 }
@@ -92,7 +93,7 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 }
 
 // watchedCall is the state of a call that is traced: metered, and its logs shown to the
-// tracer. Other changes are not: no tracer that is offered asks for them.
+// tracer. Other changes are not shown: none of the available tracers uses them.
 type watchedCall struct {
 	*callState
 	hooks *tracing.Hooks

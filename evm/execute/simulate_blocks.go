@@ -64,7 +64,7 @@ type SimulatedBlock struct {
 	Calls   []SimulatedCall
 }
 
-// SimulatedCall is what became of a call.
+// SimulatedCall is the result of a call.
 type SimulatedCall struct {
 	Output           []byte
 	Logs             []*types.Log
@@ -108,8 +108,8 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 	})
 }
 
-// withGapsFilled gives each block its number and time, and fills gaps with blocks
-// without calls.
+// withGapsFilled sets the number and time of each block, and fills gaps in the numbers with
+// blocks without calls.
 func withGapsFilled(base *types.Header, blocks []BlockCalls) ([]BlockCalls, error) {
 	var filled []BlockCalls
 	number, time := base.Number.Uint64(), base.Time

@@ -115,7 +115,7 @@ func (r *simulatedRun) left() uint64 {
 	return left
 }
 
-// check refuses what contradicts itself or the chain.
+// check rejects a message whose members contradict each other or the chain.
 func (r *simulatedRun) check(m *Message) error {
 	id := r.executor.config.ChainID
 	switch {
