@@ -12,8 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// What this file does matters where a read takes a round trip. There it reads what a query
-// is going to need side by side; elsewhere it does nothing.
+// This file is for stores whose reads take a round trip. It reads in parallel what a query is
+// going to need. On an embedded store it does nothing.
 
 const aheadListed = 1024 // accounts and slots of a block's access list
 

@@ -15,7 +15,7 @@ const (
 	inputBlocks = 1024     // their number
 )
 
-// storedInput is what a stored block has to be replayed. It is immutable.
+// storedInput is what the replay of a stored block needs. It is immutable.
 type storedInput struct {
 	block   *types.Block
 	body    *archive.Body

@@ -16,8 +16,9 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// EachAccount calls found with the accounts after a block of the view, by the hash of
-// their address, from a hash on, until it returns false or an error.
+// EachAccount calls found with the accounts after a block of the view, in the order of the
+// hashes of their addresses and beginning with the hash from, until found returns false or an
+// error.
 func (v *View) EachAccount(ctx context.Context, number uint64, from common.Hash, found func(hash common.Hash, account *types.StateAccount) (more bool, err error)) error {
 	header, err := v.Header(ctx, number)
 	if err != nil {
@@ -32,8 +33,9 @@ func (v *View) EachAccount(ctx context.Context, number uint64, from common.Hash,
 	})
 }
 
-// EachSlot calls found with the slots of an account after a block of the view, by their
-// hash, from a hash on, until it returns false or an error. root is the account's storage root.
+// EachSlot calls found with the slots of an account after a block of the view, in the order of
+// their hashes and beginning with the hash from, until found returns false or an error. account
+// is the hash of the address, root the account's storage root.
 func (v *View) EachSlot(ctx context.Context, number uint64, account, root, from common.Hash, found func(hash, value common.Hash) (more bool, err error)) error {
 	id := execute.TrieID{Owner: account, Root: root}
 	return execute.EachLeaf(ctx, v.State(number), id, from, func(hash common.Hash, value []byte) (bool, error) {
@@ -45,9 +47,8 @@ func (v *View) EachSlot(ctx context.Context, number uint64, account, root, from 
 	})
 }
 
-// Modified returns the addresses of the accounts whose contents after the block to are
-// others than after the block from, in the order of their hashes. Accounts that are gone
-// are left out. The blocks in between are executed, because addresses are not stored.
+// Modified returns the addresses of the accounts that differ after the block to from what they
+// were after the block from, in the order of their hashes. Deleted accounts are left out. The blocks in between are executed, because addresses are not stored.
 func (v *View) Modified(ctx context.Context, from, to uint64) ([]common.Address, error) {
 	touched := make(map[common.Hash]common.Address)
 	for number := from + 1; number <= to; number++ {

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Input is a block with what it is executed on.
+// Input is a block with what is needed to execute it again.
 type Input struct {
 	Block   *types.Block
 	Parent  execute.Parent
@@ -24,8 +24,8 @@ func (i *Input) Options() execute.ReplayOptions {
 	return execute.ReplayOptions{Senders: i.Senders, Stored: i.Stored}
 }
 
-// Input returns a block of the view, which must not be the genesis block, to be executed
-// again.
+// Input returns a block of the view with what is needed to execute it again. For the genesis
+// block the error is [execute.ErrGenesis].
 func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if number == 0 {
 		return Input{}, execute.ErrGenesis
@@ -92,7 +92,7 @@ func (s storedBlock) LogsBefore(ctx context.Context, index int) (uint64, error) 
 	return receipts.LogsBefore(index)
 }
 
-// InputOf is Input for a block whose parent is in the view, while it need not be itself.
+// InputOf is Input for a block that need not be in the view. Its parent must be.
 func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 	if block.NumberU64() == 0 {
 		return Input{}, execute.ErrGenesis
@@ -159,7 +159,7 @@ func (v *View) SimulateBlocks(ctx context.Context, number uint64, blocks []execu
 	return v.Executor().SimulateBlocks(ctx, parent, blocks, options, done)
 }
 
-// parent is a block of the view as what others are executed on.
+// parent returns a block of the view in the form that the execution of its children needs.
 func (v *View) parent(ctx context.Context, number uint64) (execute.Parent, error) {
 	header, err := v.Header(ctx, number)
 	if err != nil {

@@ -59,8 +59,8 @@ type headView struct {
 }
 
 // NewChain returns the chain in an archive, with the unsettled blocks of a tip above it. If
-// t is nil, the last settled block is the head. Without an archive nothing can be asked: only
-// the names of methods are of use.
+// t is nil, the last settled block is the head. A chain without an archive answers no query; it
+// only serves to list the methods of package api.
 func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 	c := &Chain{
 		archive: a, tip: t, executor: e,
