@@ -35,8 +35,8 @@ func (t *Table[K]) Spend(now time.Time, key K) (Excess, bool) {
 	return t.Meter(key).Spend(now, 1)
 }
 
-// Meter returns the meter of a key. It counts for as long as it is among the last that
-// were asked for.
+// Meter returns the meter of a key. A meter that the table has dropped still works, but the
+// table makes another one for the key then, which begins with a full burst. So do not keep it.
 func (t *Table[K]) Meter(key K) *Meter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
