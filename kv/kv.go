@@ -311,9 +311,9 @@ type Preparer interface {
 	Prepare(ctx context.Context, tables []*Table) error
 }
 
-// Board is implemented by stores in which several processes leave notes for each other.
-// Notes are no part of the store. A note replaces the one before with the same name, and may
-// be gone after the time given by keep.
+// Board is implemented by stores in which several processes post values for each other. Posts
+// are not rows: they are not copied, and no epoch concerns them. A post replaces the one before
+// with the same name, and may be gone after the time given by keep.
 type Board interface {
 	Post(ctx context.Context, name string, value []byte, keep time.Duration) error
 	Posts(ctx context.Context) (map[string][]byte, error)
