@@ -35,7 +35,7 @@ func CheckRules(ctx context.Context, data, file string, rules account.Rules) err
 		for _, rule := range rules.Methods {
 			one := account.Rules{Methods: []string{rule}}
 			if !slices.ContainsFunc(known, one.AllowsMethod) {
-				problems = append(problems, fmt.Errorf("no method is %q (want one of docs/methods.md, or the beginning of one and *)", rule))
+				problems = append(problems, fmt.Errorf("unknown method %q (want one of docs/methods.md, or the beginning of one and *)", rule))
 			}
 		}
 	}

@@ -226,7 +226,7 @@ func (c *Config) checkRestricted(restricted []string, families family.Families) 
 	}
 	return each(restricted, func(entry string) error {
 		if !slices.ContainsFunc(known, func(method string) bool { return account.MatchesMethod([]string{entry}, method) }) {
-			return fmt.Errorf("no method is %q (want one of docs/methods.md, or the beginning of one and *)", entry)
+			return fmt.Errorf("unknown method %q (want one of docs/methods.md, or the beginning of one and *)", entry)
 		}
 		return nil
 	})

@@ -87,8 +87,8 @@ func TestAccountsFromTheShell(t *testing.T) {
 		`--in "month": expected a time such as 90s, 30m or 720h`:                                          "key expire first --in month",
 		`--json "x": expected true or false`:                                                              "key list --json=x",
 		`unknown network "nosuchnet" (want one that was imported; there is none)`:                         "key restrict first --networks nosuchnet",
-		`no method is "eth_foo" (want one of docs/methods.md, or the beginning of one and *)`:             "key restrict first --methods eth_call,eth_foo",
-		`no method is "ethx_*" (want`:                                                                     "key restrict first --methods ethx_*",
+		`unknown method "eth_foo" (want one of docs/methods.md, or the beginning of one and *)`:           "key restrict first --methods eth_call,eth_foo",
+		`unknown method "ethx_*" (want`:                                                                   "key restrict first --methods ethx_*",
 		`--addresses: invalid address "foo" (want one such as 192.0.2.7 or 192.0.2.0/24)`:                 "key restrict first --addresses foo",
 	} {
 		out := s.do(exitUsage, strings.Fields(args)...)
