@@ -44,7 +44,7 @@ func (e *export) next() (*types.Block, error) {
 	}
 	block := new(types.Block)
 	if err := rlp.DecodeBytes(e.buf.Bytes(), block); err != nil {
-		return nil, e.fault(fmt.Errorf("a list of %d bytes is no block: %w", e.buf.Len(), err))
+		return nil, e.fault(fmt.Errorf("decode a list of %d bytes as a block: %w", e.buf.Len(), err))
 	}
 	e.offset += int64(e.buf.Len())
 	e.blocks++

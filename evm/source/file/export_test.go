@@ -80,8 +80,8 @@ func TestExportRefused(t *testing.T) {
 	}{
 		{"neither format", []byte("{\"jsonrpc\":2}"), 0, 0, "want an RLP chain export"},
 		{"not a list after a block", append(bytes.Clone(one), 0x07), len(one), 1, "found the byte 0x7"},
-		{"a list, but no block", append(bytes.Clone(one), 0xc1, 0x80), len(one), 1, "is no block"},
-		{"a corrupt block", corrupt, len(one), 1, "is no block"},
+		{"a list, but no block", append(bytes.Clone(one), 0xc1, 0x80), len(one), 1, "as a block"},
+		{"a corrupt block", corrupt, len(one), 1, "as a block"},
 		{"a size beyond 64 bits", bytes.Repeat([]byte{0xff}, 20), 0, 0, "declares more than 134217728 bytes"},
 		{"a size over the bound", []byte{0xfb, 0x08, 0, 0, 1, 0}, 0, 0, "declares more than 134217728 bytes"},
 		{"a size beyond the file", []byte{0xfb, 0x07, 0, 0, 0, 0}, 0, 0, "the file has 6 more"},
