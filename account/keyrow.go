@@ -2,7 +2,6 @@ package account
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -82,7 +81,7 @@ func decodeKey(first hash, number uint64, value []byte) (*revision, error) {
 // check rejects records that record cannot have produced.
 func (r *keyRecord) check() error {
 	if err := checkName(r.Name); err != nil {
-		return errors.Join(errors.New("the stored name is not one"), err)
+		return fmt.Errorf("the stored name: %w", err)
 	}
 	if len(r.Secrets) < 1 || len(r.Secrets) > maxSecrets {
 		return fmt.Errorf("%d secrets, expected from 1 to %d", len(r.Secrets), maxSecrets)

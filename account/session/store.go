@@ -156,7 +156,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 func (s *Store) tidy(ctx context.Context) {
 	if _, err := s.Clean(ctx); err != nil && ctx.Err() == nil {
-		slog.Error("delete expired sessions", "error", err)
+		slog.Error("deleting expired sessions failed, will retry", "error", err)
 	}
 }
 
