@@ -51,7 +51,7 @@ func (n *Node) Follow(ctx context.Context, first uint64, to Chain) error {
 		case errors.Is(err, errContradiction) || errors.Is(err, ErrNotFound):
 			// Both can happen briefly while the node's chain changes.
 			n.record.failed(err, errors.Is(err, errContradiction))
-			n.options.Logger.Warn("follow a node: retry from its head", "failures", pause.failures+1, "error", err)
+			n.options.Logger.Warn("following a node failed: trying again from its head", "failures", pause.failures+1, "error", err)
 			err = pause.wait(ctx, 0)
 		case err != nil:
 		case moved: // there may be more blocks already
