@@ -169,7 +169,7 @@ func (s *Store) refresh(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := s.pool.advance(); err != nil {
-				s.guard.log.Warn("close idle readers", "error", err)
+				s.guard.log.Warn("closing idle readers failed", "error", err)
 			}
 		}
 	}
