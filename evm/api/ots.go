@@ -250,9 +250,8 @@ func (a *API) blockTransactions(ctx context.Context, params, out []byte) ([]byte
 	return append(out, '}'), err
 }
 
-// transactionOf answers ots_getTransactionBySenderAndNonce: it looks for the block after
-// which the sender's nonce is higher, which takes a read of the account for each halving
-// of the chain.
+// transactionOf answers ots_getTransactionBySenderAndNonce. It finds the block after which the
+// sender's nonce is higher by binary search, with one read of the account for each step.
 func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 2)
 	sender, nonce := args.Address(0), parameter.Decode(&args, 1, parameter.ParseCount)
@@ -285,9 +284,9 @@ func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, er
 	return appendNull(out), nil // the nonce of a contract, or of an account with a delegation
 }
 
-// firstBlock finds the block after which an account first is as has says, if it is so
-// after the head, and stays so: it halves the blocks with state. If that may be a block before
-// these, the error is a [*archive.Pruned].
+// firstBlock returns the first block after which has is true of an account, by binary search
+// over the blocks with state. From that block on has must stay true; found is false if it is
+// not true after the head. If it may be a block before these, the error is a [*archive.Pruned].
 func firstBlock(ctx context.Context, view *query.View, address common.Address, has func(*types.StateAccount) bool) (number uint64, found bool, err error) {
 	first := view.Extent().State
 	low, high := first, view.Head().Number+1

@@ -27,7 +27,8 @@ type otsFrame struct {
 	Calls    []otsFrame
 }
 
-// otsTrace answers with something of the calls of a transaction.
+// otsTrace returns a handler that traces the calls of a transaction and answers with what
+// appendAnswer appends.
 func (a *API) otsTrace(appendAnswer func(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := parameter.Read(params, 1, 1)
