@@ -8,8 +8,8 @@ import (
 	"ashlar/starknet/archive"
 )
 
-// What this file does matters where a read takes a round trip. There it reads what a query
-// is going to need side by side; elsewhere it does nothing.
+// This file is for stores whose reads take a round trip. It reads in parallel what a query is
+// going to need. On an embedded store it does nothing.
 
 // termsAhead returns how to read where several terms of a filter occur; nil if nothing is read ahead.
 func (v *View) termsAhead(ctx context.Context) postings.Ahead[postings.Term] {
