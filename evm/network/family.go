@@ -163,7 +163,7 @@ func settled(a *archive.Archive, err error) (*archive.Archive, error) {
 func loadGenesis(nameOrPath string) (*core.Genesis, error) {
 	first, warnings, err := genesis.Load(nameOrPath)
 	for _, warning := range warnings {
-		slog.Warn("genesis file", "file", nameOrPath, "warning", warning)
+		slog.Warn("the genesis file is used with a warning", "file", nameOrPath, "warning", warning)
 	}
 	return first, err
 }

@@ -204,7 +204,7 @@ func unknownFork(config *params.ChainConfig) *family.UnknownFork {
 // warnOfUnknownFork logs that a schedule has a fork that this version does not know.
 func warnOfUnknownFork(network string, config *params.ChainConfig) {
 	if fork := unknownFork(config); fork != nil {
-		slog.Warn("unknown fork", "network", network, "fork", fork.Name, "time", time.Unix(fork.Time, 0).UTC(), "because", fork.Warning(time.Now()))
+		slog.Warn("the chain has a fork that this version does not know: upgrade before it", "network", network, "fork", fork.Name, "time", time.Unix(fork.Time, 0).UTC(), "because", fork.Warning(time.Now()))
 	}
 }
 
