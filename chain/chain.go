@@ -1,4 +1,4 @@
-// Package chain holds the nouns that all families of networks share: the reference to a
+// Package chain defines the data types that all families of networks share: the reference to a
 // block, the block parameter of a call, and what a quorum of nodes agrees on. It knows no
 // family.
 package chain

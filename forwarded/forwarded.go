@@ -1,4 +1,4 @@
-// Package forwarded holds the nouns of networks whose answers come from other nodes: a
+// Package forwarded defines the data types of networks whose answers come from other nodes: a
 // [Block] as a node sent it, and a [View], the newest blocks at one moment.
 //
 // The packages below are, in the order in which a question passes them: network opens a
