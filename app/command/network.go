@@ -46,7 +46,7 @@ func ListNetworks(ctx context.Context, data string) ([]StoredNetwork, error) {
 func AddNetwork(ctx context.Context, data, name string) error {
 	client, err := control.Dial(ctx, data)
 	if err != nil {
-		return fmt.Errorf("no server is running: %w", err)
+		return fmt.Errorf("no server is running, and one that starts serves the network without this command: %w", err)
 	}
 	return errors.Join(client.AddNetwork(ctx, name), client.Close())
 }

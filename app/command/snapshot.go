@@ -76,7 +76,7 @@ func snapshotter(f family.Family) (family.Snapshotter, error) {
 	if s, ok := f.(family.Snapshotter); ok {
 		return s, nil
 	}
-	return nil, fmt.Errorf("%w: %s (want ashlar backup)", ErrNoSnapshots, f.Name())
+	return nil, fmt.Errorf("%w: %s (copy the network with `ashlar backup`)", ErrNoSnapshots, f.Name())
 }
 
 func (s SnapshotCreate) write(ctx context.Context, f family.Family, opened kv.Store, out *os.File) error {
