@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 	b.waits("")
 }
 
-// A sender's balance must cover all of its transactions together.
+// A sender's balance must cover all of its executable transactions together.
 func TestBalanceCoversAllTransactions(t *testing.T) {
 	b := newBench(t, DefaultLimits())
 	b.fund(0, 0, 3*21000*2*gwei) // enough for two transfers at 2 gwei, but not for three
@@ -93,6 +93,24 @@ func TestBalanceCoversAllTransactions(t *testing.T) {
 	b.fund(0, 0, 21000*gwei)
 	b.head(nil)
 	b.waits("")
+}
+
+// Transactions that wait for an earlier nonce are not charged, as in geth: one that was sent with a wrong nonce
+// does not block the account.
+func TestBalanceIgnoresQueuedTransactions(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.fund(0, 0, 3*21000*2*gwei) // enough for two transfers at 2 gwei, but not for three
+	b.head(nil)
+	b.add(b.transfer(0, 3, 5, 1))
+	b.add(b.transfer(0, 5, 5, 1))
+	b.waits("(0:3+1)")
+	b.add(b.transfer(0, 0, 2, 1))
+	b.waits("0:0 (0:3+1)")
+	b.add(b.transfer(0, 1, 2, 1))
+	b.refuse(b.transfer(0, 2, 2, 1), "queued cost 84000000000002, tx cost 42000000000001")
+	b.refuse(b.transfer(0, 7, 5, 1), "queued cost 84000000000002, tx cost 105000000000001")
+	b.head(nil)
+	b.waits("0:0 0:1 (0:3+1)")
 }
 
 func TestBounds(t *testing.T) {

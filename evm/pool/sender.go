@@ -72,7 +72,8 @@ func (p *Pool) affordable(ctx context.Context, w *entry) error {
 }
 
 // affords returns whether a transaction can follow those that were included, and whether the sender can pay
-// for it besides the pending ones.
+// for it besides the executable ones. As in geth, transactions that wait for an earlier nonce are not counted: one
+// that was sent with a wrong nonce would block all others.
 func (s *sender) affords(tx *types.Transaction) error {
 	if tx.Nonce() < s.nonce {
 		return fmt.Errorf("%w: next nonce %d, tx nonce %d", core.ErrNonceTooLow, s.nonce, tx.Nonce())
@@ -82,8 +83,8 @@ func (s *sender) affords(tx *types.Transaction) error {
 		return fmt.Errorf("%w: balance %d, tx cost %d, overshot %d", core.ErrInsufficientFunds, s.balance, cost, new(big.Int).Sub(cost, s.balance))
 	}
 	all := new(big.Int).Set(cost)
-	for nonce, other := range s.byNonce {
-		if nonce != tx.Nonce() {
+	for _, other := range s.executable() {
+		if other.tx.Nonce() != tx.Nonce() {
 			all.Add(all, other.tx.Cost())
 		}
 	}
