@@ -29,6 +29,22 @@ func Parse(address string, schemes ...string) (*url.URL, error) {
 	return u, nil
 }
 
+// Canonical returns a URL in the one form that URLs of the same node share: the host in lower case, without the
+// port that its scheme has anyway, and with a path.
+func Canonical(u *url.URL) string {
+	c := *u
+	c.Host = strings.ToLower(u.Host)
+	for _, scheme := range []struct{ name, port string }{{"http", ":80"}, {"ws", ":80"}, {"https", ":443"}, {"wss", ":443"}} {
+		if u.Scheme == scheme.name {
+			c.Host = strings.TrimSuffix(c.Host, scheme.port)
+		}
+	}
+	if c.Path == "" {
+		c.Path = "/"
+	}
+	return c.String()
+}
+
 // WithoutURL removes the URL from an error of net/url or net/http. It returns other errors
 // unchanged.
 func WithoutURL(err error) error {

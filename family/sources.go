@@ -31,17 +31,20 @@ func (s *Sources) UnmarshalYAML(decode func(any) error) error {
 // Check returns what is wrong with the URLs, which must have one of the schemes. An
 // error names a URL by its position, since it may hold a key.
 func (s Sources) Check(schemes ...string) error {
+	var before []string
 	for i, address := range s {
 		u, err := endpoint.Parse(address, schemes...)
 		if err == nil {
 			err = checkPort(u)
 		}
-		if first := slices.Index(s[:i], address); err == nil && first >= 0 {
-			err = fmt.Errorf("the URL of number %d again (want each node once, since a quorum counts nodes)", first+1)
-		}
 		if err != nil {
 			return fmt.Errorf("number %d of %d: %w", i+1, len(s), err)
 		}
+		canonical := endpoint.Canonical(u)
+		if first := slices.Index(before, canonical); first >= 0 {
+			return fmt.Errorf("number %d of %d: the URL of number %d again (want each node once, since a quorum counts nodes)", i+1, len(s), first+1)
+		}
+		before = append(before, canonical)
 	}
 	return nil
 }

@@ -96,7 +96,12 @@ func (n Nodes) CheckFiles() error {
 // same reports whether another entry asks the same node in the same way. Two keys of one
 // provider are two nodes.
 func (n *Node) same(other Node) bool {
-	return n.URL == other.URL && n.KeyFile == other.KeyFile && n.KeyEnv == other.KeyEnv && slices.Equal(n.Headers, other.Headers)
+	own, err := n.parseURL()
+	its, otherErr := other.parseURL()
+	if err != nil || otherErr != nil {
+		return false
+	}
+	return endpoint.Canonical(own) == endpoint.Canonical(its) && n.KeyFile == other.KeyFile && n.KeyEnv == other.KeyEnv && slices.Equal(n.Headers, other.Headers)
 }
 
 func (n *Node) check() error {

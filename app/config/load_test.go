@@ -78,6 +78,8 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"a URL with a key and without a scheme", "networks:\n  a: {source: [h.test:8545/v3/secret]}\n", []string{`ashlar.yaml:2: h.test:8545/... has a colon`}},
 		{"a node without a scheme", "networks:\n  a: {source: '10.0.0.1:8545'}\n", []string{"ashlar.yaml:2: networks.a.source: number 1 of 1: the URL of a node has no scheme", "http://192.0.2.1:8545"}},
 		{"a node twice", "networks:\n  a: {source: [http://a, http://b, http://a], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.source: number 3 of 3: the URL of number 1 again"}},
+		{"a node twice, written in two ways", "networks:\n  a: {source: [http://a/, http://b, 'http://A:80'], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.source: number 3 of 3: the URL of number 1 again"}},
+		{"an upstream node twice, written in two ways", "networks:\n  a: {upstream: ['https://a/', 'https://a:443'], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.upstream: number 2 of 2: the node of number 1 again"}},
 		{"an upstream node twice", "networks:\n  a: {upstream: [http://a, {url: http://a, rate: 2}], quorum: 2}\n", []string{"ashlar.yaml:2: networks.a.upstream: number 2 of 2: the node of number 1 again"}},
 		{"a rate of a node", "networks:\n  a:\n    upstream: {url: 'http://h', rate: x}\n", []string{"ashlar.yaml:3: networks.a.upstream.rate", `"x"`, "expected a number"}},
 		{"a rate of one of two nodes", "networks:\n  a:\n    upstream: ['http://h', {url: 'http://i', rate: x}]\n", []string{"ashlar.yaml:3: networks.a.upstream.rate", `"x"`, "expected a number"}},
