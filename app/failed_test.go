@@ -210,6 +210,36 @@ func TestNotTakenBack(t *testing.T) {
 	}
 }
 
+// TestTakenBackInUse: a script removes a network and imports it anew at once, so another command has its store when
+// the server may have it back. That is no failure of the server, which stays ready.
+func TestTakenBackInUse(t *testing.T) {
+	s, _ := served(t, func(c *config.Config) { makeStored(t, c.Data, "evm", "second") })
+	_, release, err := s.LendNetwork(t.Context(), "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := store.Dir(s.config.Data).OpenNetwork("second", kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	left := s.Unserved(t.Context())
+	if len(left) != 1 || left[0].Failed || !strings.Contains(left[0].Why, "the store is in use") || !strings.Contains(left[0].Why, "ashlar network add") {
+		t.Errorf("left out: %+v", left)
+	}
+	if err := s.ready(t.Context(), *s.current.Load()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	if err := opened.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddNetwork(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestAddFails: a network that is left out, whose store opens and that cannot be served all the same, such as for
 // a host that another network has by now, stays left out.
 func TestAddFails(t *testing.T) {

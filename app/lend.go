@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ashlar/account/control"
+	"ashlar/kv"
 )
 
 // LendNetwork takes a network out of service and closes it, so that a command can work on
@@ -65,7 +66,8 @@ func (s *Service) show(n *Network) error {
 }
 
 // takeBack serves a network that was lent, unless it is gone, served already, or the
-// service is stopping. One that cannot be served is left out, if the configuration still has it.
+// service is stopping. One that cannot be served is left out, if the configuration still has it. If another
+// command has its store open already, such as the import after `ashlar network remove`, that is no error.
 func (s *Service) takeBack(ctx context.Context, name string) error {
 	if ctx.Err() != nil || s.network(name) != nil {
 		return nil
@@ -78,7 +80,12 @@ func (s *Service) takeBack(ctx context.Context, name string) error {
 	case err == nil || errors.Is(err, errStopping) || s.network(name) != nil:
 		return nil
 	case !IsUnserved(err) && !errors.Is(err, errUnlisted):
-		s.leftOut.leaveOut(newFailed(name, err))
+		u := newFailed(name, err)
+		s.leftOut.leaveOut(u)
+		if errors.Is(err, kv.ErrInUse) {
+			slog.Warn("network not served", "network", name, "error", u.Why)
+			return nil
+		}
 	}
 	return err
 }
