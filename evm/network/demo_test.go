@@ -1,9 +1,12 @@
 package network
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"ashlar/evm/ingest/ingesttest"
@@ -80,21 +83,7 @@ func TestDemoGoesOnAfterATransactionLeftOut(t *testing.T) {
 // A user's transaction that has no room in a block waits, and so do the later ones of its sender.
 func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 	shown, store, place := fullDemo(t, 0)
-	if err := (demoNetwork{shown: shown, before: shown}).Create(t.Context(), place, 40); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := Family{}.Open(t.Context(), store, new(Entries), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := opened.(*network)
-	if _, err := n.Serve(t.Context(), family.Service{Name: "demo", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := newMiner(t.Context(), shown, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n, m := startMiner(t, shown, store, place)
 	ctx, stop := context.WithCancel(t.Context())
 	var running errgroup.Group
 	running.Go(func() error { return m.follower.Run(ctx) })
@@ -145,6 +134,66 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 		if blocks == 1 || blocks == 60 {
 			t.Errorf("%s: the transactions took %d blocks, expected some", name, blocks)
 		}
+	}
+}
+
+// startMiner makes a demo of 40 blocks and its miner.
+func startMiner(t *testing.T, shown *demo.Network, store kv.Store, place family.Place) (*network, *miner) {
+	t.Helper()
+	if err := (demoNetwork{shown: shown, before: shown}).Create(t.Context(), place, 40); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Family{}.Open(t.Context(), store, new(Entries), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := opened.(*network)
+	if _, err := n.Serve(t.Context(), family.Service{Name: "demo", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMiner(t.Context(), shown, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, m
+}
+
+// A transaction that leaves the pool without being included is logged with the name of its network. The pool does not follow
+// the blocks here, so it still has what the first one included.
+func TestDemoLogsATransactionLeftOut(t *testing.T) {
+	var text bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	defer slog.SetDefault(before)
+	shown, store, place := fullDemo(t, 0)
+	n, m := startMiner(t, shown, store, place)
+	ctx, stop := context.WithCancel(t.Context())
+	var running errgroup.Group
+	running.Go(func() error { return m.runPool(ctx) })
+	examples, err := shown.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := crypto.ToECDSA(examples.VisitorKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
+		ChainID: n.executor.Config().ChainID, To: &examples.Sender, Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
+	})
+	if err := m.pool.Add(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := running.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		mineNext(t, m, examples.Visitor)
+	}
+	_, line, _ := strings.Cut(text.String(), `"transaction left out"`)
+	if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, "network=demo") {
+		t.Errorf("the log is:\n%s", &text)
 	}
 }
 

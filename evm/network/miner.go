@@ -35,6 +35,7 @@ type miner struct {
 	pool     *pool.Pool
 	traffic  *demo.Traffic
 	next     uint64
+	log      *slog.Logger
 }
 
 // newMiner continues the network at its head.
@@ -51,7 +52,7 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 	}
 	m := &miner{
 		follower: n.follower(ingest.DefaultDepths()), runPool: func(ctx context.Context) error { return n.chain.RunPool(ctx, nil) }, tip: n.tip, pool: n.chain.Pool(),
-		chain: n.chain, traffic: traffic, next: last + 1,
+		chain: n.chain, traffic: traffic, next: last + 1, log: n.log(),
 	}
 	if n.tip.Forkchoice().Finalized == (chain.Ref{}) { // the past that was just made
 		settled := n.tip.Forkchoice().Head.Settled()
@@ -104,7 +105,7 @@ func (m *miner) mine(ctx context.Context) error {
 	for _, out := range leftOut {
 		hash := out.Transaction.Hash()
 		if _, _, waits := m.pool.Get(hash); waits && !mayFitLater(out.Err) {
-			slog.Warn("transaction left out", "block", m.next, "hash", hash, "error", out.Err)
+			m.log.Warn("transaction left out", "block", m.next, "hash", hash, "error", out.Err)
 			m.pool.Remove(hash) // it would be left out again
 		}
 	}
