@@ -11,6 +11,7 @@ import (
 	"ashlar/feed"
 
 	"github.com/coder/websocket"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // When the changes of the chain cannot be read, subscriptions and filters are dropped. New
@@ -55,6 +56,58 @@ func TestDroppedSubscribersAndFilters(t *testing.T) {
 	}
 	if answer := poll(filter); strings.Count(answer, block.Hash().Hex()) != 2 {
 		t.Errorf("a new filter gives %s", answer)
+	}
+}
+
+// When the head goes back to an ancestor, subscribers to heads and filters for blocks get it again, as with geth: otherwise they would
+// keep the dropped blocks until a new one comes. Its logs do not come again.
+func TestHeadGoesBackToAnAncestor(t *testing.T) {
+	l, made := serveLive(t, ingest.DefaultDepths(), api.Config{}), newBranches(t)
+	first := made.block(made.genesis, 1)
+	second := made.block(first, 1)
+	third := made.block(second, 1)
+	subscribe := func(params string) *liveSocket {
+		socket := l.dial(firstKey)
+		socket.send(`{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":` + params + `}`)
+		socket.receive()
+		return socket
+	}
+	heads, logs, receipts := subscribe(`["newHeads"]`), subscribe(`["logs",{}]`), subscribe(`["transactionReceipts",{}]`)
+	answer := l.post(firstKey, `{"jsonrpc":"2.0","id":1,"method":"eth_newBlockFilter","params":[]}`)
+	filter := strings.TrimSuffix(strings.TrimPrefix(answer, `{"jsonrpc":"2.0","id":1,"result":"`), `"}`)
+	for _, block := range []*types.Block{first, second, third} {
+		l.add(block)
+	}
+	l.setHead(third)
+	for _, block := range []*types.Block{first, second, third} {
+		for _, socket := range []*liveSocket{heads, logs, receipts} {
+			if received := socket.receive(); !strings.Contains(received, block.Hash().Hex()) {
+				t.Fatalf("block %d: received %s", block.NumberU64(), received)
+			}
+		}
+	}
+	l.setHead(first)
+	if received := heads.receive(); !strings.Contains(received, `"hash":"`+first.Hash().Hex()) {
+		t.Errorf("heads: received %s", received)
+	}
+	for _, block := range []*types.Block{third, second} {
+		if received := logs.receive(); !strings.Contains(received, block.Hash().Hex()) || !strings.Contains(received, `"removed":true`) {
+			t.Errorf("logs: received %s, expected the removed ones of block %d", received, block.NumberU64())
+		}
+	}
+	l.setHead(second)
+	for _, socket := range []*liveSocket{heads, logs, receipts} {
+		if received := socket.receive(); !strings.Contains(received, second.Hash().Hex()) || strings.Contains(received, `"removed":true`) {
+			t.Errorf("received %s, expected block 2", received)
+		}
+	}
+	var want []string
+	for _, block := range []*types.Block{first, second, third, first, second} {
+		want = append(want, block.Hash().Hex())
+	}
+	polled := l.post(firstKey, `{"jsonrpc":"2.0","id":1,"method":"eth_getFilterChanges","params":["`+filter+`"]}`)
+	if !strings.Contains(polled, `["`+strings.Join(want, `","`)+`"]`) {
+		t.Errorf("the filter gives %s, expected %v", polled, want)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // publisher publishes what happens on the network: subscribers are notified at once,
 // filters keep it until they are polled. What a client gets leads from the chain at the
 // time it subscribed to the chain as it is: for each move of the head first the dropped
-// blocks, newest first, then the added ones, oldest first, each once. A block can be
-// queried before it is published.
+// blocks, newest first, then the added ones, oldest first, each once. If none was added,
+// the head is published once more. A block can be queried before it is published.
 type publisher struct {
 	api     *API
 	polled  *feed.Filters[*polledFilter]
@@ -137,6 +137,9 @@ func (p *publisher) publishTo(ctx context.Context, to *query.View) error {
 			return err
 		}
 	}
+	if len(changes) > 0 && changes[len(changes)-1].Dropped {
+		return p.publishAncestor(ctx, query.Change{Block: to.Head(), View: to})
+	}
 	return nil
 }
 
@@ -180,16 +183,38 @@ func (p *publisher) publishBlock(ctx context.Context, change query.Change) error
 		}
 		defer p.logs.notify(update)
 	}
-	if len(p.heads) > 0 && !change.Dropped {
-		head, err := encodeHead(ctx, change)
-		if err != nil {
+	if !change.Dropped {
+		if err := p.publishHead(ctx, change); err != nil {
 			return err
 		}
-		p.heads.notify(head)
 	}
 	if len(p.receipts) > 0 && !change.Dropped {
 		return p.publishReceipts(ctx, change)
 	}
+	return nil
+}
+
+// publishAncestor publishes the head after it went back to an ancestor. No block was added, so nothing else would
+// show that the chain ends there. Its logs and receipts were published before.
+func (p *publisher) publishAncestor(ctx context.Context, head query.Change) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.filters > 0 {
+		p.blocks.Append(&blockUpdate{block: head.Block, bytes: blockUpdateBytes}, blockUpdateBytes)
+	}
+	return p.publishHead(ctx, head)
+}
+
+// publishHead notifies the subscribers to newHeads of a block. mu is held.
+func (p *publisher) publishHead(ctx context.Context, change query.Change) error {
+	if len(p.heads) == 0 {
+		return nil
+	}
+	head, err := encodeHead(ctx, change)
+	if err != nil {
+		return err
+	}
+	p.heads.notify(head)
 	return nil
 }
 
