@@ -23,7 +23,8 @@ import (
 
 // publisher publishes what happens on the network: subscribers are notified at once, filters
 // keep it until they are polled. For each move of the head they get first the dropped blocks,
-// newest first, then the added ones, oldest first.
+// newest first, then the added ones, oldest first. If none was added, they get the head once more,
+// without its logs: nothing else would show that the chain ends there.
 //
 // The head moves before the move is published. A client that subscribes in between may know
 // the new blocks already, so it gets the updates from its own view of the chain to the next head
@@ -67,6 +68,7 @@ type subscriber struct {
 type update struct {
 	block   *forwarded.Block
 	dropped bool
+	again   bool // the head went back to it; its logs were published before
 	round   uint64
 	head    []byte      // of an added block, for subscribers to heads
 	logs    []query.Log // with the member removed as it is now
@@ -201,7 +203,7 @@ func (p *publisher) complete(ctx context.Context, r *round, u *update) (err erro
 		}
 	}
 	u.bytes = updateBytes + len(u.head)
-	if r.watchLogs {
+	if r.watchLogs && !u.again {
 		return p.addLogs(ctx, r.to, u)
 	}
 	return nil

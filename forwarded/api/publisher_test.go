@@ -52,7 +52,8 @@ func (n *nodes) Logs(_ context.Context, _ *forwarded.View, f *query.Filter, _ in
 
 // chainOf returns a chain of the block 9 and a block for each letter.
 func chainOf(letters string) *forwarded.View {
-	blocks := []*forwarded.Block{{Ref: chain.Ref{Number: 9, Hash: common.Hash{'9'}}}}
+	first := common.Hash{'9'}
+	blocks := []*forwarded.Block{{Ref: chain.Ref{Number: 9, Hash: first}, JSON: fmt.Appendf(nil, `{"hash":%q}`, first.Hex())}}
 	for _, letter := range []byte(letters) {
 		last := blocks[len(blocks)-1]
 		hash := common.Hash{letter}
@@ -315,6 +316,9 @@ func (j *joined) move(to string) {
 	for _, b := range added {
 		name := string(rune(b.Hash[0]))
 		j.wantHeads, j.wantLogs = append(j.wantHeads, name), append(j.wantLogs, name)
+	}
+	if len(dropped) > 0 && len(added) == 0 { // the head, and not its logs, once more
+		j.wantHeads = append(j.wantHeads, string(rune(chainOf(to).Head().Hash[0])))
 	}
 	j.at = to
 }

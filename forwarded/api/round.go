@@ -21,10 +21,10 @@ type round struct {
 	shared    map[change]*update            // of joining, each once
 }
 
-// change is a block that was added or dropped.
+// change is a block that was added or dropped, or that the head went back to.
 type change struct {
-	hash    common.Hash
-	dropped bool
+	hash           common.Hash
+	dropped, again bool
 }
 
 var errNoCommonBlock = errors.New("the chains have no block in common")
@@ -70,6 +70,9 @@ func (r *round) changes(from *forwarded.View) (updates []*update, err error) {
 	for _, b := range added {
 		updates = append(updates, &update{block: b, round: r.number})
 	}
+	if len(dropped) > 0 && len(added) == 0 {
+		updates = append(updates, &update{block: r.to.Head(), again: true, round: r.number})
+	}
 	return updates, nil
 }
 
@@ -91,7 +94,7 @@ func (r *round) compare() (err error) {
 // share replaces updates by those of other views for the same blocks, so that each is completed once.
 func (r *round) share(updates []*update) []*update {
 	for i, u := range updates {
-		c := change{u.block.Hash, u.dropped}
+		c := change{u.block.Hash, u.dropped, u.again}
 		if same := r.shared[c]; same != nil {
 			updates[i] = same
 		} else {
@@ -109,7 +112,7 @@ func (p *publisher) fetch(ctx context.Context, r *round) error {
 	for _, updates := range append(slices.Collect(maps.Values(r.joining)), r.updates) {
 		var added []*forwarded.Block
 		for _, u := range updates {
-			if !u.dropped {
+			if !u.dropped && !u.again {
 				added = append(added, u.block)
 			}
 		}
