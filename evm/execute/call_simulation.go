@@ -105,7 +105,7 @@ func (s *simulation) precompile(overrides StateOverrides, overridden overriddenS
 		return nil
 	}
 	s.precompiles = vm.ActivePrecompiledContracts(s.rules)
-	interruptible(s.ctx, s.precompiles)
+	interruptible(s.ctx, s.rules, s.precompiles)
 	return overrides.apply(overridden, s.precompiles)
 }
 

@@ -5,15 +5,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
-	"sync"
 
 	"github.com/ethereum/go-ethereum/core/vm"
-	"github.com/ethereum/go-ethereum/params"
 )
 
 // errInterrupted ends a precompiled contract whose client has left. The run is aborted, so
 // nobody sees the error.
 var errInterrupted = errors.New("execute: interrupted")
+
+// stopper is what ends the precompiled contracts of a call.
+type stopper struct{ ctx context.Context }
+
+// ended reports whether nobody waits for the result of a contract any more.
+func (s *stopper) ended() bool { return s.ctx.Err() != nil }
 
 const (
 	// plainRounds is how many rounds of BLAKE2F go-ethereum computes, faster but without
@@ -27,7 +31,7 @@ const (
 // at a unit of gas for each, one call takes seconds.
 type interruptibleBlake struct {
 	vm.PrecompiledContract
-	ctx context.Context
+	*stopper
 }
 
 // blakeInput is the length of BLAKE2F's input: rounds, h, m, t and the final flag.
@@ -50,7 +54,7 @@ func (b *interruptibleBlake) Run(input []byte) ([]byte, error) {
 	}
 	v := blakeState(&h, t, words[0] == 1)
 	for round := uint64(0); round < rounds; round++ {
-		if round%blakeCheck == 0 && b.ctx.Err() != nil {
+		if round%blakeCheck == 0 && b.ended() {
 			return nil, errInterrupted
 		}
 		blakeRound(v, &m, &blakeOrder[round%uint64(len(blakeOrder))])
@@ -119,51 +123,4 @@ func blakeMix(a, b, c, d, x, y uint64) (uint64, uint64, uint64, uint64) {
 	c += d
 	b = bits.RotateLeft64(b^c, -63)
 	return a, b, c, d
-}
-
-// interruptible replaces the contracts that a call could run for too long by ones that end
-// with ctx, and returns the only one: BLAKE2F, or nil before Istanbul.
-func interruptible(ctx context.Context, contracts vm.PrecompiledContracts) *interruptibleBlake {
-	for address, contract := range contracts {
-		if contract.Name() == "BLAKE2F" {
-			blake := &interruptibleBlake{contract, ctx}
-			contracts[address] = blake
-			return blake
-		}
-	}
-	return nil
-}
-
-// contractSet are the precompiled contracts of a call, kept for the next one.
-type contractSet struct {
-	rules     params.Rules
-	contracts vm.PrecompiledContracts
-	blake     *interruptibleBlake // nil before Istanbul
-}
-
-var contractSets sync.Pool // of *contractSet
-
-// contractsFor returns the precompiled contracts of a call or a replay. They must be
-// released, unless they were changed.
-func contractsFor(ctx context.Context, rules params.Rules) *contractSet {
-	set, ok := contractSets.Get().(*contractSet)
-	if !ok || set.rules != rules {
-		set = &contractSet{rules: rules, contracts: vm.ActivePrecompiledContracts(rules)}
-		set.blake = interruptible(ctx, set.contracts)
-	}
-	set.until(ctx)
-	return set
-}
-
-// until lets the contracts run until ctx is done.
-func (s *contractSet) until(ctx context.Context) {
-	if s.blake != nil {
-		s.blake.ctx = ctx
-	}
-}
-
-// release keeps the contracts for another call.
-func (s *contractSet) release() {
-	s.until(context.Background()) // a pooled set refers to no client
-	contractSets.Put(s)
 }

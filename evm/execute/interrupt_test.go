@@ -32,7 +32,7 @@ func blakeCall(rounds uint32, random *rand.Rand) []byte {
 func TestBlakeIsTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	theirs := vm.PrecompiledContractsIstanbul[blakeAddress]
-	ours := &interruptibleBlake{theirs, t.Context()}
+	ours := &interruptibleBlake{theirs, &stopper{t.Context()}}
 	inputs := [][]byte{nil, make([]byte, blakeInput+1)}
 	for range 20 {
 		inputs = append(inputs, blakeCall(plainRounds+1+random.Uint32N(3*blakeCheck), random), blakeCall(random.Uint32N(100), random))
@@ -87,7 +87,7 @@ func TestBlakeIsInterrupted(t *testing.T) {
 func BenchmarkBlake(b *testing.B) {
 	input := blakeCall(1_000_000, rand.New(rand.NewPCG(1, 2)))
 	theirs := vm.PrecompiledContractsIstanbul[blakeAddress]
-	for name, contract := range map[string]vm.PrecompiledContract{"theirs": theirs, "ours": &interruptibleBlake{theirs, b.Context()}} {
+	for name, contract := range map[string]vm.PrecompiledContract{"theirs": theirs, "ours": &interruptibleBlake{theirs, &stopper{b.Context()}}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := contract.Run(input); err != nil {

@@ -259,7 +259,7 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	if err := calls.State.apply(s.state, precompiles); err != nil {
 		return nil, err
 	}
-	interruptible(s.ctx, precompiles)
+	interruptible(s.ctx, rules, precompiles)
 	surroundings := core.NewEVMBlockContext(header, s.chain, nil)
 	if calls.Block.BlobBaseFee != nil {
 		surroundings.BlobBaseFee = calls.Block.BlobBaseFee.ToBig()
