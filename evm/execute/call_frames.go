@@ -72,15 +72,16 @@ func (f *frameMeter) enter(depth int, size uint64) {
 	}
 }
 
-// guard runs what a frameMeter may end.
+// guard runs an EVM, which a frameMeter or its state may end.
 func (s *simulation) guard(run func() error) (err error) {
 	defer func() {
+		s.state.memory.machine = nil
 		if errors.Is(s.state.memory.exceeded, errFrameMemory) {
 			_ = recover() // the panic of frameMeter.enter
 			err = errAborted
 		}
 	}()
-	return run()
+	return unwound(run)
 }
 
 // addressed returns the end of the memory that an operation reads or writes, in bytes. The

@@ -47,10 +47,10 @@ var errCallMemory = errors.New("execution aborted (memory limit of 128 MiB)")
 
 // memoryMeter counts what the state of one call holds, or what that of a simulation of blocks reads and logs.
 type memoryMeter struct {
-	read     int    // bytes, until the call ends
-	written  int    // bytes in this run, including reverted ones: maps and lists do not shrink
-	exceeded error  // the limit that is exceeded, nil for none; then nothing more is kept
-	abort    func() // ends the run
+	read     int     // bytes, until the call ends
+	written  int     // bytes in this run, including reverted ones: maps and lists do not shrink
+	exceeded error   // the limit that is exceeded, nil for none; then nothing more is kept
+	machine  *vm.EVM // that runs, nil for none
 }
 
 // write counts written bytes. It reports whether the call is still within its limit.
@@ -68,11 +68,36 @@ func (m *memoryMeter) fetch(bytes int) bool {
 func (m *memoryMeter) check() bool {
 	if m.exceeded == nil && m.read+m.written > callMemory {
 		m.exceeded = errCallMemory
-		if m.abort != nil {
-			m.abort()
+		if m.machine != nil {
+			m.machine.Cancel()
 		}
 	}
 	return m.exceeded == nil
+}
+
+// errCanceled is what [memoryMeter.endCanceled] panics with.
+var errCanceled = errors.New("execute: the run was canceled")
+
+// endCanceled ends the run of a canceled EVM where it calls or creates a contract. The EVM itself
+// looks only at jumps, and needs none in code of megabytes, which overrides can have: 12,000
+// creations with 8 MiB each take 14 seconds. A state can end a run in no other way than by a
+// panic; see [unwound].
+func (m *memoryMeter) endCanceled() {
+	if m.machine != nil && m.machine.Cancelled() {
+		panic(errCanceled)
+	}
+}
+
+// unwound is run, or errAborted if endCanceled has ended it.
+func unwound(run func() error) (err error) {
+	defer func() {
+		if panicked := recover(); panicked == errCanceled {
+			err = errAborted
+		} else if panicked != nil {
+			panic(panicked)
+		}
+	}()
+	return run()
 }
 
 // callState is a state with a memory limit, for one call: a scratchState or a warmState.
@@ -121,8 +146,9 @@ func (s *callState) AddLog(log *types.Log) {
 	}
 }
 
-// Snapshot is never dropped: the EVM may revert to it.
+// Snapshot is never dropped: the EVM may revert to it. It ends a run that is canceled.
 func (s *callState) Snapshot() int {
+	s.memory.endCanceled()
 	s.memory.write(snapshotBytes)
 	return s.StateDB.Snapshot()
 }

@@ -249,7 +249,7 @@ func (s *simulation) machine(message *core.Message, seen vm.StateDB, hooks *trac
 	machine := vm.NewEVM(block, seen, s.executor.config, vm.Config{NoBaseFee: true, Tracer: hooks})
 	machine.SetJumpDestCache(s.executor.jumpDests)
 	machine.SetPrecompiles(s.precompiles)
-	s.state.memory.abort = machine.Cancel
+	s.state.memory.machine = machine
 	return machine
 }
 

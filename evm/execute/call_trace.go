@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 
@@ -85,6 +86,9 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	})
 	if s.state.memory.exceeded != nil || s.db.failure() != nil {
 		return errAborted
+	}
+	if errors.Is(err, errAborted) {
+		return nil // the tracer says why it was stopped
 	}
 	if err != nil {
 		return &CallError{fmt.Errorf("tracing failed: %w", err)}

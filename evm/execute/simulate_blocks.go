@@ -169,8 +169,11 @@ func (s *blockSimulation) run(parent *types.Header, blocks []BlockCalls, done fu
 		if draft, err = s.draft(draft, &blocks[i]); err != nil {
 			return err
 		}
-		simulated, err := s.block(parent, draft, &blocks[i])
-		if err != nil {
+		var simulated *SimulatedBlock
+		if err := unwound(func() (err error) {
+			simulated, err = s.block(parent, draft, &blocks[i])
+			return err
+		}); err != nil {
 			return err
 		}
 		if s.memory.exceeded != nil {
@@ -274,8 +277,8 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	machine.SetPrecompiles(precompiles)
 	stop := afterFunc(s.ctx, machine.Cancel)
 	defer stop()
-	s.memory.abort = machine.Cancel
-	defer func() { s.memory.abort = nil }()
+	s.memory.machine = machine
+	defer func() { s.memory.machine = nil }()
 	r := &simulatedRun{blockSimulation: s, header: header, machine: machine, logs: logs, pool: core.NewGasPool(header.GasLimit), list: bal.NewConstructionBlockAccessList()}
 	r.list.Merge(core.PreExecution(s.ctx, header.ParentBeaconRoot, parent, config, machine, header.Number, header.Time))
 	for _, message := range calls.Calls {

@@ -53,6 +53,12 @@ type simulatedState struct {
 	memory *memoryMeter
 }
 
+// Snapshot implements vm.StateDB. It ends a run that is canceled.
+func (s *simulatedState) Snapshot() int {
+	s.memory.endCanceled()
+	return s.warmState.Snapshot()
+}
+
 // AddLog implements vm.StateDB.
 func (s *simulatedState) AddLog(log *types.Log) {
 	if !s.memory.write(logBytes + len(log.Data)) {
