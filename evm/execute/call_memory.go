@@ -78,10 +78,10 @@ func (m *memoryMeter) check() bool {
 // errCanceled is what [memoryMeter.endCanceled] panics with.
 var errCanceled = errors.New("execute: the run was canceled")
 
-// endCanceled ends the run of a canceled EVM where it calls or creates a contract. The EVM itself
-// looks only at jumps, and needs none in code of megabytes, which overrides can have: 12,000
-// creations with 8 MiB each take 14 seconds. A state can end a run in no other way than by a
-// panic; see [unwound].
+// endCanceled ends the run of a canceled EVM where it calls or creates a contract or hashes memory.
+// The EVM itself looks only at jumps, and needs none in code of megabytes, which overrides can have:
+// 12,000 creations with 8 MiB each take 14 seconds, and hashes of as much 10. A state can end a run
+// in no other way than by a panic; see [unwound].
 func (m *memoryMeter) endCanceled() {
 	if m.machine != nil && m.machine.Cancelled() {
 		panic(errCanceled)
@@ -152,6 +152,9 @@ func (s *callState) Snapshot() int {
 	s.memory.write(snapshotBytes)
 	return s.StateDB.Snapshot()
 }
+
+// AddPreimage implements vm.StateDB. Preimages are not kept. It ends a run that is canceled.
+func (s *callState) AddPreimage(common.Hash, []byte) { s.memory.endCanceled() }
 
 // scratchState is a [scratch.State] that counts what becomes warm. Over the limit its entries are
 // those of other accounts and slots, so nothing is counted on them any more.

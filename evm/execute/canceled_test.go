@@ -3,7 +3,6 @@ package execute
 import (
 	"context"
 	"errors"
-	"math/big"
 	"runtime"
 	"testing"
 
@@ -13,11 +12,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/vm/program"
 )
 
-// A run whose client has left ends at the next call or creation, although its code has no jumps.
+// A run whose client has left ends at the next call, creation or hash, although its code has no jumps.
 func TestCanceledRunEndsWithoutJumps(t *testing.T) {
-	const before, rest = 10, 50 // calls
+	const before, rest = 10, 50 // operations
 	codes := map[string]func(p *program.Program){
 		"precompiled contracts": func(p *program.Program) { p.StaticCall(nil, 4, 0, 0, 0, 0).Op(vm.POP) },
+		"hashes":                func(p *program.Program) { p.Op(vm.PUSH0, vm.PUSH0, vm.KECCAK256, vm.POP) },
 		"creations":             func(p *program.Program) { p.Op(vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CREATE, vm.POP) },
 	}
 	runs := map[string]func(s *simulation, ctx context.Context, message *Message, hooks *tracing.Hooks) error{
@@ -45,12 +45,12 @@ func TestCanceledRunEndsWithoutJumps(t *testing.T) {
 				defer leave()
 				s := newCaller(t).newSimulation(ctx, w.at())
 				s.lasting = kind == "trace"
-				entered := 0
-				hooks := &tracing.Hooks{OnEnter: func(depth int, _ byte, _, _ common.Address, _ []byte, _ uint64, _ *big.Int) {
-					if depth == 0 {
+				ran := 0
+				hooks := &tracing.Hooks{OnOpcode: func(_ uint64, op byte, _, _ uint64, _ tracing.OpContext, _ []byte, _ int, _ error) {
+					if op := vm.OpCode(op); op != vm.STATICCALL && op != vm.CREATE && op != vm.KECCAK256 {
 						return
 					}
-					if entered++; entered == before {
+					if ran++; ran == before {
 						leave()
 						for machine := s.state.memory.machine; !machine.Cancelled(); {
 							runtime.Gosched()
@@ -61,8 +61,8 @@ func TestCanceledRunEndsWithoutJumps(t *testing.T) {
 				if kind == "call" && !errors.Is(err, errAborted) || kind == "trace" && err != nil {
 					t.Errorf("ended with %v", err)
 				}
-				if entered > before+1 { // a hook is called before the state is asked for a snapshot
-					t.Errorf("%d calls, expected that the run ends after %d", entered, before)
+				if ran != before {
+					t.Errorf("%d operations, expected that the run ends in number %d", ran, before)
 				}
 			})
 		}
@@ -74,7 +74,9 @@ func TestCanceledSimulationEnds(t *testing.T) {
 	machine := new(vm.EVM)
 	machine.Cancel()
 	s := &simulatedState{memory: &memoryMeter{machine: machine}}
-	if err := unwound(func() error { s.Snapshot(); return nil }); !errors.Is(err, errAborted) {
-		t.Errorf("%v, expected that it is aborted", err)
+	for name, operation := range map[string]func(){"snapshot": func() { s.Snapshot() }, "hash": func() { s.AddPreimage(common.Hash{}, nil) }} {
+		if err := unwound(func() error { operation(); return nil }); !errors.Is(err, errAborted) {
+			t.Errorf("%s: %v, expected that it is aborted", name, err)
+		}
 	}
 }

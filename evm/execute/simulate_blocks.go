@@ -271,7 +271,7 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	logs := newSimulatedLogs(s.options.Transfers && !rules.IsAmsterdam, header)
 	seen := &simulatedState{warmState{s.state, newWarmList()}, logs, &s.memory}
 	defer seen.warm.release()
-	machine := vm.NewEVM(surroundings, seen, config, vm.Config{NoBaseFee: !s.options.Validate, Tracer: logs.hooks()})
+	machine := vm.NewEVM(surroundings, seen, config, vm.Config{NoBaseFee: !s.options.Validate, Tracer: logs.hooks(), EnablePreimageRecording: true})
 	defer machine.Release()
 	machine.SetJumpDestCache(s.executor.jumpDests)
 	machine.SetPrecompiles(precompiles)

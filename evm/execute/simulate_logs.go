@@ -59,6 +59,9 @@ func (s *simulatedState) Snapshot() int {
 	return s.warmState.Snapshot()
 }
 
+// AddPreimage implements vm.StateDB. Preimages are not kept. It ends a run that is canceled.
+func (s *simulatedState) AddPreimage(common.Hash, []byte) { s.memory.endCanceled() }
+
 // AddLog implements vm.StateDB.
 func (s *simulatedState) AddLog(log *types.Log) {
 	if !s.memory.write(logBytes + len(log.Data)) {
