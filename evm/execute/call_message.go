@@ -55,12 +55,12 @@ func (s *simulation) tracedMessage(m *Message) (*core.Message, error) {
 func (s *simulation) check(m *Message) error {
 	id := s.executor.config.ChainID
 	switch {
+	case m.GasPrice != nil && (m.MaxFeePerGas != nil || m.MaxPriorityFeePerGas != nil):
+		return errBothFees
 	case m.To == nil && m.BlobHashes != nil:
 		return core.ErrBlobTxCreate
 	case m.To == nil && m.Authorizations != nil:
 		return core.ErrSetCodeTxCreate
-	case m.GasPrice != nil && (m.MaxFeePerGas != nil || m.MaxPriorityFeePerGas != nil):
-		return errBothFees
 	case m.ChainID != nil && id != nil && m.ChainID.CmpBig(id) != 0:
 		return fmt.Errorf("chainId does not match node's (have=%s, want=%v)", m.ChainID.Dec(), id)
 	case s.block.BaseFee == nil && (m.MaxFeePerGas != nil || m.MaxPriorityFeePerGas != nil):

@@ -112,6 +112,8 @@ func TestCall(t *testing.T) {
 			"err: max priority fee per gas higher than max fee per gas: address 0x00000000000000000000000000000000005e4DE2, maxPriorityFeePerGas: 9, maxFeePerGas: 8 (supplied gas 21000)"},
 		{"both kinds of price", nil, Message{To: &contract, GasPrice: uint256.NewInt(1), MaxFeePerGas: uint256.NewInt(1)}, "",
 			"both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified"},
+		{"both kinds of price, and blobs that create", nil, Message{GasPrice: uint256.NewInt(1), MaxFeePerGas: uint256.NewInt(1), BlobHashes: []common.Hash{{1}}}, "",
+			"both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified"},
 		{"another chain", nil, Message{To: &contract, ChainID: uint256.NewInt(77)}, "", "chainId does not match node's (have=77, want=1)"},
 		{"this chain", returning(vm.CHAINID), Message{To: &contract, ChainID: uint256.NewInt(1)}, word(1).Hex()[2:], ""},
 		{"blobs that create", nil, Message{BlobHashes: []common.Hash{{1}}}, "",
