@@ -42,16 +42,19 @@ func dialHTTP2(t *testing.T, address string) *clientHTTP2 {
 }
 
 // get sends a request.
-func (c *clientHTTP2) get(path string) {
+func (c *clientHTTP2) get(path string) { c.begin("GET", path, true) }
+
+// begin sends the head of a request, which is all of it at its end.
+func (c *clientHTTP2) begin(method, path string, end bool) {
 	c.t.Helper()
 	var block bytes.Buffer
 	h := hpack.NewEncoder(&block)
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "a.test"}, {":path", path}} {
+	for _, f := range [][2]string{{":method", method}, {":scheme", "https"}, {":authority", "a.test"}, {":path", path}} {
 		if err := h.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: block.Bytes(), EndStream: end, EndHeaders: true})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -76,30 +79,37 @@ func (c *clientHTTP2) read(most int) (begun, refused int) {
 	return begun, refused
 }
 
-// Requests over HTTP/2 count as connections, until the client has taken their answers: one
-// connection can have hundreds of them at once.
-func TestRequestsOverHTTP2AreCounted(t *testing.T) {
-	const most, asked = 20, 100
+// overHTTP2 runs a server with TLS that has no methods.
+func overHTTP2(t *testing.T, connections int) *Server {
+	t.Helper()
 	h := alone(t, jsonrpc.Handlers{})
 	inside := httptest.NewUnstartedServer(nil)
 	inside.StartTLS()
 	certificates := inside.TLS.Certificates
 	inside.Close()
 	server, err := Listen(t.Context(), ListenConfig{
-		Address: "127.0.0.1:0", ConnectionsEach: most, TLS: &tls.Config{Certificates: certificates},
+		Address: "127.0.0.1:0", ConnectionsEach: connections, TLS: &tls.Config{Certificates: certificates},
 	}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	defer func() {
+	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return server
+}
+
+// Requests over HTTP/2 count as connections, until the client has taken their answers: one
+// connection can have hundreds of them at once.
+func TestRequestsOverHTTP2AreCounted(t *testing.T) {
+	const most, asked = 20, 100
+	server := overHTTP2(t, most)
 	c := dialHTTP2(t, server.Addr().String())
 	for range asked {
 		c.get("/healthz")
@@ -130,6 +140,59 @@ func (c *clientHTTP2) take() {
 	for id := uint32(1); id < c.next; id += 2 {
 		if err := c.framer.WriteWindowUpdate(id, 1<<16); err != nil {
 			c.t.Fatal(err)
+		}
+	}
+}
+
+// What a handler has not read of a body is dropped when the answer begins. Otherwise it would stay in
+// memory, where nothing counts it, until the client takes the answer.
+func TestBodiesOverHTTP2AreDropped(t *testing.T) {
+	for _, request := range []struct{ method, path string }{{"GET", "/healthz"}, {"POST", "/v3/unknown"}, {"GET", "/v3/unknown"}} {
+		t.Run(request.method+request.path, func(t *testing.T) {
+			c := dialHTTP2(t, overHTTP2(t, 0).Addr().String())
+			c.begin(request.method, request.path, false)
+			if request.method == "POST" { // its beginning is read, for the ID of the call
+				c.body(1, 1<<12)
+			}
+			c.read(1)
+			const bytes = 1 << 16
+			c.body(1, bytes)
+			if dropped := c.allowed(); dropped < bytes {
+				t.Errorf("%d bytes of the body were dropped, expected %d", dropped, bytes)
+			}
+		})
+	}
+}
+
+// body sends bytes of the body of a request.
+func (c *clientHTTP2) body(stream uint32, bytes int) {
+	c.t.Helper()
+	for ; bytes > 0; bytes -= 1 << 12 {
+		if err := c.framer.WriteData(stream, false, make([]byte, 1<<12)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// allowed returns how many more bytes the server allows the connection to send, once it has seen all
+// that was sent.
+func (c *clientHTTP2) allowed() (bytes int) {
+	c.t.Helper()
+	if err := c.framer.WritePing(false, [8]byte{}); err != nil {
+		c.t.Fatal(err)
+	}
+	for {
+		frame, err := c.framer.ReadFrame()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		switch frame := frame.(type) {
+		case *http2.WindowUpdateFrame:
+			if frame.StreamID == 0 {
+				bytes += int(frame.Increment)
+			}
+		case *http2.PingFrame:
+			return bytes
 		}
 	}
 }

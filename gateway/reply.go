@@ -103,7 +103,7 @@ func reply(w http.ResponseWriter, status int, body []byte) error {
 // flushed reports whether an answer is flushed before net/http can set its length, see
 // Server.serveStream: one over HTTP/2.
 func flushed(w http.ResponseWriter) bool {
-	_, ok := w.(http.Pusher)
+	_, ok := w.(*streamWriter)
 	return ok
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -166,8 +167,32 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 		}
 		defer s.listener.leaveRequest(conn.peer)
 	}
+	w = &streamWriter{w, r.Body}
 	s.handler.ServeHTTP(w, r)
 	to := http.NewResponseController(w)
 	_ = to.SetWriteDeadline(time.Now().Add(writeTime)) // if this fails, the server's own limit applies
 	_ = to.Flush()                                     // fails if the client has disconnected
 }
+
+// streamWriter writes the answer to a request over HTTP/2. net/http keeps up to 1 MiB of a body that
+// no handler reads, until the client has taken the answer. So what has not been read when the answer
+// begins is dropped.
+type streamWriter struct {
+	http.ResponseWriter
+	body io.Closer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *streamWriter) WriteHeader(status int) {
+	_ = w.body.Close() // cannot fail
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *streamWriter) Write(p []byte) (int, error) {
+	_ = w.body.Close() // cannot fail
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is used by http.ResponseController.
+func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
