@@ -57,17 +57,26 @@ func (a *Accounts) Tokens(id ID) ([]Token, error) {
 	return all, nil
 }
 
-// CreateToken creates a token of an account, on behalf of its user, and returns its text,
-// which cannot be read again.
-func (a *Accounts) CreateToken(ctx context.Context, id ID, name string, valid time.Duration) (text string, t Token, err error) {
+// CheckToken returns an error if no token can have a name, or be valid for a time.
+func CheckToken(name string, valid time.Duration) error {
 	if err := checkName(name); err != nil {
-		return "", t, err
+		return err
 	}
 	if name == "" {
-		return "", t, invalid(FieldName, "the token has no name: expected what it is for")
+		return invalid(FieldName, "the token has no name: expected what it is for")
 	}
 	if valid < time.Minute || valid > MaxTokenTime {
-		return "", t, invalid(FieldExpires, "valid for %v: expected from 1 minute to %d days", valid, int(MaxTokenTime.Hours()/24))
+		return invalid(FieldExpires, "valid for %v: expected from 1 minute to %d days", valid, int(MaxTokenTime.Hours()/24))
+	}
+	return nil
+}
+
+// CreateToken creates a token of an account, on behalf of its user, and returns its text,
+// which cannot be read again. A token stays valid when sessions end and the password changes, so a
+// signed-in user must prove it all again first, see [Accounts.Reprove].
+func (a *Accounts) CreateToken(ctx context.Context, id ID, name string, valid time.Duration) (text string, t Token, err error) {
+	if err := CheckToken(name, valid); err != nil {
+		return "", t, err
 	}
 	secret := newSecret()
 	h, _ := hashOf(secret)

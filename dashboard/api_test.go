@@ -3,11 +3,13 @@ package dashboard
 import (
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/account"
 	"ashlar/dashboard/api"
@@ -42,8 +44,8 @@ func TestAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.post("/account/tokens", url.Values{"name": {strings.Repeat("n", 101)}, "expires": {"7"}}).says(t, 422, `id="name-error">The name has 101 bytes`)
-	shown := b.post("/account/tokens", url.Values{"name": {"CI"}, "expires": {"7"}})
+	b.post("/account/tokens", url.Values{"name": {strings.Repeat("n", 101)}, "expires": {"7"}, "password": {goodPassword}}).says(t, 422, `id="name-error">The name has 101 bytes`)
+	shown := b.post("/account/tokens", url.Values{"name": {"CI"}, "expires": {"7"}, "password": {goodPassword}})
 	found := tokenShown.FindStringSubmatch(shown.body)
 	if found == nil {
 		t.Fatalf("no token in %s", shown.text())
@@ -135,5 +137,56 @@ func TestAPIIsDescribed(t *testing.T) {
 	slices.Sort(served)
 	if !slices.Equal(described, served) {
 		t.Errorf("described %q, served %q", described, served)
+	}
+}
+
+// A session alone creates no token: it may have leaked, and a token stays valid when it ends.
+func TestTokensNeedAProof(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	form := url.Values{"name": {"CI"}, "expires": {"7"}}
+	b.get("/account/tokens").says(t, 200, `name="password"`)
+	b.post("/account/tokens", form).says(t, 422, `id="password-error"`)
+	form.Set("password", "not the password")
+	b.post("/account/tokens", form).says(t, 422, "This is not your current password")
+	_, recovery := newFactor(t, b)
+	form.Set("password", goodPassword)
+	b.post("/account/tokens", form).says(t, 422, `id="code-error"`)
+	form.Set("code", "0000-0000-0000-0000")
+	b.post("/account/tokens", form).says(t, 422, `id="code-error"`)
+	if tokens, err := s.accounts.Tokens(a.ID); err != nil || len(tokens) != 0 {
+		t.Errorf("tokens without a proof: %+v, %v", tokens, err)
+	}
+	form.Set("code", recovery[0])
+	form.Set("name", strings.Repeat("n", 101))
+	b.post("/account/tokens", form).says(t, 422, `id="name-error"`) // and the code was not used
+	form.Set("name", "CI")
+	if p := b.post("/account/tokens", form); tokenShown.FindString(p.body) == "" {
+		t.Errorf("no token in %s", p.text())
+	}
+}
+
+// A new password ends no token, because scripts use them. The user learns that they go on.
+func TestTokensOutliveThePassword(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	text, _, err := s.accounts.CreateToken(t.Context(), a.ID, "CI", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const left = "1 API token still works: revoke it on the page of the account if it may be known to others."
+	b.post("/account/password", url.Values{"present": {goodPassword}, "password": {goodPassword + "!"}}).leads(t, "/account")
+	b.get("/account").says(t, 200, left)
+	b.post("/account/sessions", nil).leads(t, "/account")
+	b.get("/account").says(t, 200, left)
+	reset, _, err := s.accounts.Reset(t.Context(), a.Email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := s.browser()
+	other.post("/reset", url.Values{"token": {reset}, "password": {goodPassword}}).leads(t, "/")
+	other.get("/").says(t, 200, left)
+	if _, err := s.accounts.WithToken(text, netip.Addr{}); err != nil {
+		t.Error(err)
 	}
 }

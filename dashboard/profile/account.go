@@ -115,7 +115,7 @@ func changePassword(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	v.SayDone("Your password has changed, and all other sessions have ended.", now.Unsaved)
+	v.SayEnded("Your password has changed, and all other sessions have ended.", now.ID, now.Unsaved)
 	return v.Redirect("/account")
 }
 
@@ -133,7 +133,7 @@ func endSessions(v *site.Visit) error {
 	if err := v.Begin(session); err != nil {
 		return err
 	}
-	v.SayDone("All other sessions have ended.", ended.Unsaved)
+	v.SayEnded("All other sessions have ended.", ended.ID, ended.Unsaved)
 	return v.Redirect("/account")
 }
 

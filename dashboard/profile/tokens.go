@@ -11,27 +11,33 @@ import (
 
 // tokensPage is the data of the template tokens.
 type tokensPage struct {
-	Form   *site.Form
-	New    string // the text of the token just created; else empty
-	Tokens []account.Token
-	URL    string // of the API
+	Form    *site.Form
+	Passkey string // options to use a passkey of the account; empty: it has none
+	New     string // the text of the token just created; else empty
+	Tokens  []account.Token
+	URL     string // of the API
 }
 
-func tokenForm() *site.Form {
-	f := site.NewForm(
+// tokenForm also asks for what proves who the user is: a token stays valid when the sessions of the
+// account end, so a session that leaked must not get one.
+func tokenForm(v *site.Visit) *site.Form {
+	f := site.NewForm(append([]*site.Field{
 		&site.Field{Name: "name", Label: "Name", Kind: "text", Complete: "off", Hint: "What the token is for."},
 		&site.Field{Name: "expires", Label: "Valid for", Kind: site.KindSelect, Choices: []site.Choice{{Value: "7", Label: "a week"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}, {Value: "365", Label: "a year"}}},
-	)
+	}, v.ProofFields("")...)...)
 	f.Fill("expires", "90")
 	return f
 }
 
 // listTokens lists the account's tokens for the API.
-func listTokens(v *site.Visit) error { return showTokens(v, tokensPage{Form: tokenForm()}) }
+func listTokens(v *site.Visit) error { return showTokens(v, tokensPage{Form: tokenForm(v)}) }
 
 func showTokens(v *site.Visit, p tokensPage) error {
 	all, err := v.Config.Accounts.Tokens(v.Who.ID)
 	if err != nil {
+		return err
+	}
+	if p.Passkey, err = v.AskPasskey(v.Who.ID); err != nil {
 		return err
 	}
 	p.Tokens, p.URL = all, site.Scheme(v.R)+"://"+v.R.Host+"/api/v1/keys"
@@ -40,24 +46,40 @@ func showTokens(v *site.Visit, p tokensPage) error {
 
 // createToken handles the form of tokens. Only this answer shows the token.
 func createToken(v *site.Visit) error {
-	p := tokensPage{Form: tokenForm()}
-	p.Form.Read(v.R)
-	days, err := strconv.Atoi(p.Form.Value("expires"))
-	if err != nil || !p.Form.OK() {
+	p := tokensPage{Form: tokenForm(v)}
+	by, err := v.ReadReproof(p.Form, "")
+	days, wrong := strconv.Atoi(p.Form.Value("expires"))
+	if err == nil && (wrong != nil || !p.Form.OK()) {
 		return showTokens(v, p)
 	}
-	text, _, err := v.Config.Accounts.CreateToken(v.R.Context(), v.Who.ID, p.Form.Value("name"), time.Duration(days)*24*time.Hour)
+	text := ""
+	if err == nil {
+		text, err = newToken(v, p.Form.Value("name"), time.Duration(days)*24*time.Hour, by)
+	}
 	switch {
 	case err == nil:
-		p.Form, p.New = tokenForm(), text
+		p.Form, p.New = tokenForm(v), text
 	case errors.Is(err, account.ErrTooMany):
 		p.Form.Problem = site.Sentence(err.Error())
 	default:
-		if err := p.Form.Refused(err); err != nil {
+		if err := site.ProofRefused(p.Form, "", err); err != nil {
 			return err
 		}
 	}
 	return showTokens(v, p)
+}
+
+// newToken creates a token and returns its text. A proof is consumed only if the rest is valid.
+func newToken(v *site.Visit, name string, valid time.Duration, by account.Reproof) (text string, err error) {
+	accounts, ctx := v.Config.Accounts, v.R.Context()
+	if err := account.CheckToken(name, valid); err != nil {
+		return "", err
+	}
+	if err := accounts.Reprove(ctx, v.Who.ID, by); err != nil {
+		return "", err
+	}
+	text, _, err = accounts.CreateToken(ctx, v.Who.ID, name, valid)
+	return text, err
 }
 
 // askRevocation asks for confirmation before a token is revoked. One that has ended leads back to the list.

@@ -42,10 +42,10 @@ func wasReset(v *site.Visit) error {
 	p := resetForm(v, token)
 	p.Form.Read(v.R)
 	if p.Form.OK() {
-		_, session, err := v.Config.Accounts.SetPassword(v.R.Context(), token, p.Form.Value("password"), site.Client(v.R))
+		owner, session, err := v.Config.Accounts.SetPassword(v.R.Context(), token, p.Form.Value("password"), site.Client(v.R))
 		var needed *account.CodeNeeded
 		if err == nil || errors.As(err, &needed) {
-			v.Say("Your password was set.")
+			v.SayEnded("Your password was set.", owner.ID, owner.Unsaved)
 			return v.Enter(session, err, "/")
 		}
 		if errors.Is(err, account.ErrReset) || errors.Is(err, account.ErrDisabled) {

@@ -165,6 +165,17 @@ func (v *Visit) SayDone(text string, unsaved bool) {
 	v.Say(text)
 }
 
+// SayEnded sets the message about a change that ends sessions of an account. Its API tokens go on,
+// because scripts use them.
+func (v *Visit) SayEnded(text string, id account.ID, unsaved bool) {
+	if tokens, err := v.Config.Accounts.Tokens(id); err == nil && len(tokens) == 1 {
+		text += " 1 API token still works: revoke it on the page of the account if it may be known to others."
+	} else if len(tokens) > 1 {
+		text += fmt.Sprintf(" %d API tokens still work: revoke those on the page of the account that may be known to others.", len(tokens))
+	}
+	v.SayDone(text, unsaved)
+}
+
 // Redirect sends the browser to another page.
 func (v *Visit) Redirect(to string) error {
 	http.Redirect(v.W, v.R, to, http.StatusSeeOther)

@@ -25,7 +25,7 @@ func TestCommands(t *testing.T) {
 	s := serve(t)
 	c := s.signedIn(t)
 	key := withID(c.post("/keys/new", url.Values{"name": {"commands"}}), "api-key")
-	page := c.post("/account/tokens", url.Values{"name": {"CI"}, "expires": {"7"}})
+	page := c.post("/account/tokens", url.Values{"name": {"CI"}, "expires": {"7"}, "password": {s.password}})
 	token := withID(page, "token")
 	if key == "" || token == "" {
 		t.Fatalf("key %q, token %q", key, token)

@@ -61,7 +61,7 @@ func TestEveryPage(t *testing.T) {
 	}
 	b.signIn(s.operator, s.password)
 	b.use()
-	for _, one := range operatorsPages() {
+	for _, one := range operatorsPages(s.password) {
 		b.lookAt(one, folder)
 	}
 	url, _ := serveBusy(t, 0)
@@ -223,7 +223,7 @@ func strangersPages() []shot {
 	}
 }
 
-func operatorsPages() []shot {
+func operatorsPages(password string) []shot {
 	return []shot{
 		{"overview", at("/")},
 		{"menu", func(b *tab) {
@@ -268,6 +268,7 @@ func operatorsPages() []shot {
 		{"tokens", func(b *tab) {
 			b.open("/account/tokens")
 			b.enter("#name", "CI")
+			b.enter("#password", password)
 			b.follow("main form button.primary")
 			b.there("#token, .notice.bad")
 		}},
