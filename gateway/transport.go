@@ -15,11 +15,15 @@ import (
 )
 
 const (
-	headerTime     = 10 * time.Second  // for a client to send headers
-	bodyTime       = 60 * time.Second  // for a client to send a whole request
-	writeTime      = 120 * time.Second // for a client to read an answer
-	idleTime       = 120 * time.Second // between two requests of a connection
-	maxHeaderBytes = 64 << 10
+	headerTime = 10 * time.Second  // for a client to send headers
+	bodyTime   = 60 * time.Second  // for a client to send a whole request
+	writeTime  = 120 * time.Second // for a client to read an answer
+	idleTime   = 120 * time.Second // between two requests of a connection
+
+	// maxHeaderBytes is the maximum size of a request's header, to which net/http adds 4 KiB. Nothing
+	// counts its memory, which may be 16 times as much: a field of six bytes takes about 100. Browsers
+	// and proxies send a few KiB.
+	maxHeaderBytes = 16 << 10
 )
 
 // transport answers the connections of a listener. With TLS, net/http answers all of them.

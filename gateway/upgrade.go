@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"ashlar/account"
@@ -45,6 +46,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return // the library has sent the error
 	}
 	conn.SetReadLimit(-1) // receive checks the current limit for each message
+	r.Header = keptHeader(r.Header)
 	s := newSocket(h, r, network.name, route, who, conn)
 	s.raw, s.compressed = taken.conn, w.Header().Get("Sec-WebSocket-Extensions") != ""
 	if !h.sockets.add(s) {
@@ -52,6 +54,21 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return
 	}
 	s.serve()
+}
+
+// keptFields are the header fields of a handshake that are read again while its connection is open.
+var keptFields = []string{"Authorization", "Origin", "X-Forwarded-For"}
+
+// keptHeader returns a header with keptFields only. The whole one may take a megabyte: a field of six
+// bytes takes about 100 in memory.
+func keptHeader(all http.Header) http.Header {
+	kept := make(http.Header)
+	for _, name := range keptFields {
+		if values := all[name]; len(values) > 0 {
+			kept[name] = slices.Clone(values) // which may be part of an array for all fields
+		}
+	}
+	return kept
 }
 
 // refuseKnown refuses a WebSocket, and counts that for its key.
