@@ -147,25 +147,34 @@ func (s *Store) newest(ctx context.Context, st *statements, t *kv.Table, partiti
 		if err != nil {
 			return found{}, err
 		}
+		if !certain && mayGoOn(rows, part, at) {
+			if starts, err = s.partsOf(ctx, t, partition); err != nil {
+				return found{}, err
+			}
+			certain = true
+			if later := partOf(starts, at); later != part {
+				part = later
+				continue
+			}
+		}
 		switch {
-		case len(rows) == 0 && part == 0:
+		case len(rows) > 0:
+			return rows[0].orMissing()
+		case part == 0:
 			return found{}, kv.ErrNotFound
-		case len(rows) == 0:
-			part, certain = part-1, true // no part after this one has an older row
-			continue
-		case certain || rows[0].until == nil || sortColumn(at) < *rows[0].until:
-			return rows[0].orMissing()
 		}
-		if starts, err = s.partsOf(ctx, t, partition); err != nil {
-			return found{}, err
-		}
-		certain = true
-		later := partOf(starts, at)
-		if later == part {
-			return rows[0].orMissing()
-		}
-		part = later
+		part, certain = part-1, true // no part after this one has an older row
 	}
+}
+
+// mayGoOn reports whether a partition may have parts after the last one that is known, from which rows were read downwards
+// from at. A part with rows says so. One whose rows were all removed does not; part 0 is never left without one if there are
+// others.
+func mayGoOn(rows []found, part int, at uint64) bool {
+	if len(rows) == 0 {
+		return part > 0
+	}
+	return rows[0].until != nil && sortColumn(at) >= *rows[0].until
 }
 
 // orMissing returns the row, or kv.ErrNotFound for a mark, below which there is no row.
@@ -204,7 +213,7 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 		if err != nil {
 			return err
 		}
-		if !certain && len(rows) > 0 && rows[0].until != nil && sortColumn(at) >= *rows[0].until {
+		if !certain && mayGoOn(rows, part, at) {
 			if starts, err = s.partsOf(ctx, t, partition); err != nil {
 				return err
 			}

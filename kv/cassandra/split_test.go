@@ -77,6 +77,51 @@ func checkRemoved(t *testing.T, writer, reader kv.Store, table *kv.Table, rows, 
 	}
 }
 
+// TestRemovedPart has a reader that knows the first parts of a partition. Then others begin, and the rows of the last
+// part that it knows are removed, as a window does. The reader must find the rows after them.
+func TestRemovedPart(t *testing.T) {
+	c := connect(t, configure(t, "contract"))
+	name := newName(t)
+	writer := open(t, c, name, cassandra.Options{})
+	defer writer.Close()
+	reader, err := c.Open(t.Context(), name, kv.Options{ReadOnly: true}, cassandra.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	parts := func() int {
+		parts, err := writer.Parts(t.Context(), versions, []byte("wide"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parts
+	}
+	n, known := uint64(0), uint64(0)
+	for ; parts() < 4; n++ {
+		if known == 0 && parts() == 2 {
+			known = n
+			checkNewest(t, reader, versions, n-1, n-1) // which reads where the parts are
+		}
+		put(t, writer, versions, "wide", n, fmt.Sprint("value ", n))
+	}
+	b := writer.NewBatch()
+	b.DeleteRange(versions, []byte("wide"), 0, n-2)
+	if err := writer.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for what, s := range map[string]kv.Reader{"writer": writer, "reader": reader} {
+		checkNewest(t, s, versions, n+5, n-1)
+		var got []uint64
+		err := s.Descend(t.Context(), versions, []byte("wide"), n+5, func(sort uint64, _ []byte) (bool, error) {
+			got = append(got, sort)
+			return false, nil
+		})
+		if err != nil || !slices.Equal(got, []uint64{n - 1}) {
+			t.Errorf("%s: Descend: rows %d, %v, expected %d alone", what, got, err, n-1)
+		}
+	}
+}
+
 // TestStatements counts the statements of look-ups, each of which waits for the one before:
 // one if the parts of the partition are known, three if they are not.
 func TestStatements(t *testing.T) {
