@@ -25,6 +25,14 @@ func (s *Store) Pause() {
 // Resume makes the store notice how long ago it renewed its lease.
 func (s *Store) Resume() { s.lease.renewed.Store(-1 << 62) }
 
+// SetBack makes the store behave as if the time of the machine had been later by so much until now: it writes a
+// post with that time.
+func (s *Store) SetBack(ctx context.Context, by time.Duration, name string, value []byte) error {
+	s.clock.atLeast(time.Now().Add(by).UnixMicro())
+	post := s.cluster.session.Query("INSERT INTO "+tablePosts+" (store, name, value) VALUES (?, ?, ?)", s.id, name, value)
+	return s.cluster.exec(ctx, readPatience, post.WithTimestamp(s.clock.next()))
+}
+
 // Parts returns the number of parts of a partition.
 func (s *Store) Parts(ctx context.Context, t *kv.Table, partition []byte) (int, error) {
 	starts, err := s.partsOf(ctx, t, partition)

@@ -7,7 +7,8 @@ import (
 
 // Posts are small values that processes leave for each other. They are no part of the store:
 // they are not copied, and end by themselves. The last of two posts with the same name
-// stays; machines' clocks decide, so a name should belong to one process.
+// stays. The clock of the store decides, which does not go back with that of the machine, so a
+// name should belong to one process.
 
 // postPatience bounds a post: a later one replaces it.
 const postPatience = time.Second
@@ -18,7 +19,7 @@ func (s *Store) Post(ctx context.Context, name string, value []byte, keep time.D
 		return err
 	}
 	post := s.cluster.session.Query("INSERT INTO "+tablePosts+" (store, name, value) VALUES (?, ?, ?) USING TTL ?", s.id, name, notNil(value), int(keep.Seconds()))
-	return s.cluster.exec(ctx, postPatience, post)
+	return s.cluster.exec(ctx, postPatience, post.WithTimestamp(s.clock.next()))
 }
 
 // Posts returns all values.
