@@ -16,8 +16,28 @@ func (s *Store) remove(ctx context.Context, removals []removal) error {
 	if err := s.holdLease(ctx); err != nil {
 		return err
 	}
+	for _, r := range removals {
+		if err := s.outlast(ctx, s.cluster.table(r.table), r.partition, r.from, r.to); err != nil {
+			return err
+		}
+	}
 	at := s.clock.next()
 	return each(ctx, slices.Values(removals), func(ctx context.Context, r removal) error { return s.removeRange(ctx, r, at) })
+}
+
+// outlast makes further timestamps greater than those of rows that are going to be removed: a removal with a lesser one
+// leaves them. In a shared store, a process whose machine's time is ahead may have written them.
+func (s *Store) outlast(ctx context.Context, st *statements, partition []byte, from, to uint64) error {
+	if !s.shared {
+		return nil // the lease hands the clock on
+	}
+	var last *int64
+	query := s.cluster.session.Query(st.written, s.id, partition, 0, sortColumn(from), sortColumn(to)).SetSpeculativeExecutionPolicy(speculation)
+	err := s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error { return query.ScanContext(ctx, &last) })
+	if err = s.orNoTable(ctx, st, err); err == nil && last != nil {
+		s.clock.atLeast(*last)
+	}
+	return err
 }
 
 // removeRange removes rows of one partition from all of its parts that have some. The

@@ -28,6 +28,7 @@ type statements struct {
 	drop        string // store, p, i
 	delete      string // store, p, i, s
 	deleteRange string // store, p, i, least s, greatest s
+	written     string // store, p, i, least s, greatest s
 	mark        string // store, p, i, s
 	get         string // store, p, i, s
 	newest      string // store, p, i, greatest s, limit
@@ -61,6 +62,7 @@ func newStatements(t *kv.Table) *statements {
 		drop:        "DELETE FROM " + t.Name + part,
 		delete:      "DELETE FROM " + t.Name + part + " AND s = ?",
 		deleteRange: "DELETE FROM " + t.Name + part + " AND s >= ? AND s <= ?",
+		written:     "SELECT MAX(WRITETIME(v)) FROM " + t.Name + part + " AND s >= ? AND s <= ?",
 		mark:        "INSERT INTO " + t.Name + " (store, p, i, s) VALUES (?, ?, ?, ?)",
 		get:         "SELECT v FROM " + t.Name + part + " AND s = ?",
 		newest:      "SELECT s, v, until FROM " + t.Name + part + " AND s <= ?" + descending + " LIMIT ?",

@@ -198,8 +198,9 @@ func TestOldSchema(t *testing.T) {
 }
 
 var (
-	versions = &kv.Table{ID: 0xfd, Name: "kvtest_versions", Kind: kv.Versions}
-	list     = &kv.Table{ID: 0xfe, Name: "kvtest_list", Kind: kv.List}
+	transient = &kv.Table{ID: 0xfb, Name: "kvtest_transient", Kind: kv.List, Transient: true}
+	versions  = &kv.Table{ID: 0xfd, Name: "kvtest_versions", Kind: kv.Versions}
+	list      = &kv.Table{ID: 0xfe, Name: "kvtest_list", Kind: kv.List}
 )
 
 func put(t testing.TB, s kv.Store, table *kv.Table, partition string, sort uint64, value string) {

@@ -308,6 +308,9 @@ func (s *Store) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
 	if err := s.holdLease(ctx); err != nil {
 		return err
 	}
+	if err := s.outlast(ctx, st, notNil(partition), 0, ^uint64(0)); err != nil {
+		return fmt.Errorf("kv/cassandra: drop a partition of table %q: %w", t.Name, err)
+	}
 	drop := s.cluster.session.Query(st.drop, s.id, notNil(partition), 0).WithTimestamp(s.clock.next())
 	if err := s.orNoTable(ctx, st, s.cluster.exec(ctx, patience(ctx), drop)); err != nil {
 		return fmt.Errorf("kv/cassandra: drop a partition of table %q: %w", t.Name, err)
