@@ -183,3 +183,38 @@ func TestRoundTripsOfCalls(t *testing.T) {
 		}
 	})
 }
+
+// TestRoundTripsOfTraces counts the waits of filters of traces of which none is executed: 701
+// senders, 701 receivers in two roles each, both at once, and those that skip every trace.
+func TestRoundTripsOfTraces(t *testing.T) {
+	store, blocks := distantChain(t)
+	var many []common.Address
+	for i := range uint32(701) {
+		many = append(many, common.BytesToAddress(crypto.Keccak256(binary.BigEndian.AppendUint32(nil, i))))
+	}
+	for _, question := range []struct {
+		what   string
+		filter map[string]any
+		want   int64
+	}{
+		{"senders", map[string]any{"fromAddress": many}, 3},
+		{"receivers", map[string]any{"toAddress": many}, 6},
+		{"both", map[string]any{"fromAddress": many, "toAddress": many, "mode": "intersection"}, 3}, // no sender occurs, so no receiver is looked for
+		{"all", map[string]any{"after": 1 << 40}, 3},                                                // 8 blocks at once, 16, the others
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, distant := distantService(t, store, blocks)
+			distant.Count.Store(0)
+			question.filter["fromBlock"], question.filter["toBlock"] = "0x5", "0x20"
+			began := time.Now()
+			answer := s.answer(t, "trace_filter", question.filter)
+			waits := time.Since(began).Milliseconds()
+			if answer.Error != nil || string(answer.Result) != "[]" {
+				t.Errorf("%s: %s, error %s", question.what, answer.Result, answer.Error)
+			}
+			if waits != question.want {
+				t.Errorf("%s: %d round trips with %d statements, expected %d", question.what, waits, distant.Count.Load(), question.want)
+			}
+		})
+	}
+}

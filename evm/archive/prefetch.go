@@ -69,6 +69,14 @@ func (w *Wants) Postings(term postings.Term, from, to uint64) {
 	w.add(kv.Want{Table: logPostings, Partition: term[:], From: from, To: to})
 }
 
+// TracePostings adds the positions of a participant's traces in a range of blocks.
+func (w *Wants) TracePostings(who Participant, from, to uint64) {
+	w.add(kv.Want{Table: tracePostings, Partition: who[:], From: max(from, w.history.firstTraced()), To: to})
+}
+
+// TraceCounts adds how many traces a block has.
+func (w *Wants) TraceCounts(number uint64) { w.ofBlock(traceCounts, number) }
+
 // Account adds an account as of a block.
 func (w *Wants) Account(number uint64, address common.Hash) {
 	w.add(kv.Want{Table: accounts, Partition: address[:], To: number, Newest: 1})

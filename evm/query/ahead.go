@@ -45,6 +45,32 @@ func (v *View) termsAhead(ctx context.Context) postings.Ahead[postings.Term] {
 	}
 }
 
+// participantsAhead is termsAhead for the participants of traces.
+func (v *View) participantsAhead(ctx context.Context) postings.Ahead[archive.Participant] {
+	if !v.history.Ahead() {
+		return nil
+	}
+	return func(all []archive.Participant, from, to uint64) {
+		wants := v.history.Wants()
+		for _, who := range all {
+			wants.TracePostings(who, from, min(to, v.head.Number))
+		}
+		wants.Read(ctx)
+	}
+}
+
+// readCountsAhead reads how many traces the blocks from <= b <= to have.
+func (v *View) readCountsAhead(ctx context.Context, from, to uint64) {
+	if !v.history.Ahead() {
+		return
+	}
+	wants := v.history.Wants()
+	for number := from; number <= min(to, v.head.Number); number++ {
+		wants.TraceCounts(number)
+	}
+	wants.Read(ctx)
+}
+
 // readLogsAhead reads what the logs of some blocks are made of.
 func (v *View) readLogsAhead(ctx context.Context, blocks []foundBlock) {
 	if !v.history.Ahead() {

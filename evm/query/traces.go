@@ -125,7 +125,7 @@ func (v *View) findTraces(ctx context.Context, filter *TraceFilter, limit int) (
 // tracesOf returns the traces that match a filter, without its limits.
 func (v *View) tracesOf(ctx context.Context, filter *TraceFilter) (candidates, error) {
 	if sets := filter.participants(); len(sets) > 0 {
-		return postings.Intersect(v.scanTraces(ctx), nil, sets, filter.From, filter.To)
+		return postings.Intersect(v.scanTraces(ctx), v.participantsAhead(ctx), sets, filter.From, filter.To)
 	}
 	return &allTraces{ctx: ctx, view: v, to: filter.To}, nil
 }
@@ -137,15 +137,35 @@ func (v *View) scanTraces(ctx context.Context) postings.Scan[archive.Participant
 	}
 }
 
+// Counts of traces are read ahead for so many blocks at first, then for twice as many, up to mostCounts.
+const (
+	firstCounts = 8
+	mostCounts  = 64
+)
+
 // allTraces iterates over all traces, as counted in the trace index.
 type allTraces struct {
-	ctx  context.Context
-	view *View
-	to   uint64
+	ctx   context.Context
+	view  *View
+	to    uint64
+	ahead uint64 // the first block that is not read ahead
+	most  uint64 // blocks to read ahead next; 0: firstCounts
+}
+
+// readAhead reads the counts of a block and of those after it, if that has not been done.
+func (a *allTraces) readAhead(block uint64) {
+	if block < a.ahead {
+		return
+	}
+	a.most = max(a.most, firstCounts)
+	a.ahead = block + a.most
+	a.view.readCountsAhead(a.ctx, block, min(a.to, a.ahead-1))
+	a.most = min(2*a.most, mostCounts)
 }
 
 func (a *allTraces) Next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
 	for ; block <= a.to; block++ {
+		a.readAhead(block)
 		counts, err := a.view.TraceCounts(a.ctx, block)
 		if err != nil {
 			return 0, dst, false, err
@@ -264,7 +284,7 @@ func (v *View) TransactionsAfter(ctx context.Context, address common.Address, fi
 
 func (v *View) transactionsAfter(ctx context.Context, address common.Address, first uint64, size int) (found []BlockTransactions, more bool, err error) {
 	either := participants([]common.Address{address}, archive.RoleSender, archive.RoleReceiver)
-	from, err := postings.Intersect(v.scanTraces(ctx), nil, [][]archive.Participant{either}, first, v.head.Number)
+	from, err := postings.Intersect(v.scanTraces(ctx), v.participantsAhead(ctx), [][]archive.Participant{either}, first, v.head.Number)
 	if err != nil {
 		return nil, false, err
 	}
