@@ -5,7 +5,8 @@
 // durable before the next:
 //
 //	rewind = block     the block to go back to
-//	epoch  = odd       from here on nobody serves the store, or writes anything else to it
+//	epoch  = odd       from here on nobody begins to serve the store, or writes anything else to it
+//	...                a pause, for other processes that serve it, until they have ended
 //	...                rows are removed, the tip is emptied
 //	settled = block
 //	epoch  = even      done
@@ -104,7 +105,10 @@ func (r *run) run(ctx context.Context) error {
 		}
 		epoch++
 	}
-	if err := r.remove(ctx); err != nil {
+	if err = tip.AwaitReaders(ctx, r.store); err == nil {
+		err = r.remove(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("rewind to block %s is not complete; run it again: %w", r.done.To, err)
 	}
 	return rows.SetEpoch(ctx, r.store, epoch, epoch+1)

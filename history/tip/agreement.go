@@ -265,6 +265,37 @@ func (a *agreement) read(ctx context.Context, sequence uint64) (ready bool, late
 	return ready, latest, nil
 }
 
+// AwaitReaders returns when no process that watches the store, in which the epoch says that rows are being removed, may
+// still answer from it. A reader ends when it sees that epoch, and its note is gone noteKept after that: more than the
+// requests that it had begun are given. A reader that cannot renew its note answers nothing.
+func AwaitReaders(ctx context.Context, store kv.Store) error {
+	board, ok := store.(kv.Board)
+	if !ok {
+		return nil
+	}
+	for waiting := false; ; waiting = true {
+		posts, err := board.Posts(ctx)
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+			return nil
+		case err == nil && len(posts) == 0:
+			if waiting {
+				slog.Info("the readers have ended; rows are removed now")
+			}
+			return nil
+		case err != nil && !errors.Is(err, kv.ErrUnavailable):
+			return fmt.Errorf("tip: wait for readers: %w", err)
+		case !waiting:
+			slog.Info("waiting until the readers of the network have ended, and a minute more for their requests")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // leave posts a last note, so that others do not wait for this reader. Its note still has the
 // greatest sequence that it may have shown.
 func (w *Watched) leave(ctx context.Context) {

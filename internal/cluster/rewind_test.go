@@ -138,7 +138,7 @@ func rewindKilled(t *testing.T, a node.Ashlar, to uint64) (underWay int) {
 		if kill < 3 {
 			select {
 			case <-p.Done():
-			case <-time.After(500*time.Millisecond + rand.N(1500*time.Millisecond)):
+			case <-killTime(p, kill > 0):
 				p.Kill()
 				if _, err := a.Verify(t.Context()); err != nil && strings.Contains(err.Error(), "a rewind is not complete") {
 					underWay++
@@ -152,6 +152,30 @@ func rewindKilled(t *testing.T, a node.Ashlar, to uint64) (underWay int) {
 		break
 	}
 	return underWay
+}
+
+// killTime returns a channel that is closed at a random moment: of a rewind, or of its removal of rows, for which it waits
+// until the reader has ended.
+func killTime(p *node.Process, removing bool) <-chan struct{} {
+	now := make(chan struct{})
+	go func() {
+		defer close(now)
+		time.Sleep(500*time.Millisecond + rand.N(1500*time.Millisecond))
+		if waits := func() bool {
+			output := p.Output()
+			return strings.Contains(output, "waiting until the readers") && !strings.Contains(output, "rows are removed now")
+		}; removing && waits() {
+			for waits() {
+				select {
+				case <-p.Done():
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			time.Sleep(rand.N(500 * time.Millisecond))
+		}
+	}()
+	return now
 }
 
 // askAll asks questions about all blocks.
