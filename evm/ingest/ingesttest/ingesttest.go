@@ -20,19 +20,23 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Genesis is that of the demo network.
+// Genesis is that of the demo network. The caller may change it.
 func Genesis(t testing.TB) *core.Genesis {
 	t.Helper()
-	network, err := demo.New(demo.Default())
+	shown, err := network()
 	if err != nil {
 		t.Fatal(err)
 	}
-	genesis, err := network.Genesis()
+	genesis, err := shown.Genesis()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return genesis
 }
+
+// network is the demo network. Its keys and contracts take milliseconds to make, and tests ask
+// for the genesis thousands of times.
+var network = sync.OnceValues(func() (*demo.Network, error) { return demo.New(demo.Default()) })
 
 // ChainBlocks is how many blocks Chain has.
 const ChainBlocks = 40
@@ -49,11 +53,11 @@ func Chain(t testing.TB) []*types.Block {
 }
 
 var chain = sync.OnceValues(func() ([]*types.Block, error) {
-	network, err := demo.New(demo.Default())
+	shown, err := network()
 	if err != nil {
 		return nil, err
 	}
-	builder, err := reference.New(network)
+	builder, err := reference.New(shown)
 	if err != nil {
 		return nil, err
 	}
