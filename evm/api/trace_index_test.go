@@ -14,6 +14,7 @@ import (
 
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/query"
+	"ashlar/internal/raced"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -45,6 +46,7 @@ func indexedChains(t *testing.T) map[string]func() (*core.Genesis, []*types.Bloc
 // TestTraceIndex compares the methods that use the trace index with scans of all frames of a
 // chain, settled and unsettled, and with the answers of a network without the index.
 func TestTraceIndex(t *testing.T) {
+	raced.Skip(t)
 	seen := make(map[string]bool)
 	for name, build := range indexedChains(t) {
 		t.Run(name, func(t *testing.T) {
