@@ -152,6 +152,10 @@ func TestLargeForms(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	user, _ := s.newUser("somebody@example.org", account.RoleUser)
 	user.post("/keys/new", url.Values{"methods": {strings.Repeat("a", 256<<10)}}).says(t, 413, "Request too large")
+	large := url.Values{"email": {"b@example.org"}, "password": {strings.Repeat("a", 16<<10)}}
+	s.browser().post("/signin", large).says(t, 413, "Request too large")
+	large.Set("password", strings.Repeat("a", 15<<10))
+	s.browser().post("/signin", large).says(t, 422)
 	request, err := http.NewRequest(http.MethodPost, s.url+"/console", strings.NewReader("request=%zz"))
 	if err != nil {
 		t.Fatal(err)

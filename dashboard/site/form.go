@@ -11,8 +11,13 @@ import (
 	"ashlar/account"
 )
 
-// maxFormBytes is larger than any form with the longest allowed rules.
-const maxFormBytes = 256 << 10
+// maxFormBytes is larger than any form with the longest allowed rules, maxStrangersForm than any
+// that a visitor can send who is not signed in. A form is in memory while it arrives, where nothing
+// counts it.
+const (
+	maxFormBytes     = 256 << 10
+	maxStrangersForm = 16 << 10
+)
 
 // Form is a form of a page: its fields, the typed values, and the problems with them.
 type Form struct {

@@ -92,6 +92,9 @@ func (v *Visit) readForm() error {
 	if err != nil || encoding != "application/x-www-form-urlencoded" {
 		return errEncoding
 	}
+	if v.Who == nil {
+		v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxStrangersForm)
+	}
 	if err := v.R.ParseForm(); err != nil {
 		return fmt.Errorf("%w: %w", ErrForm, err)
 	}
