@@ -74,7 +74,8 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	if !s.transaction {
 		message.SkipExecutionGasCapCheck()
 	}
-	machine := s.machine(message, &watchedCall{callState: &s.state, hooks: tracer.Hooks}, tracer.Hooks)
+	hooks := ended(tracer.Hooks)
+	machine := s.machine(message, &watchedCall{callState: &s.state, hooks: hooks}, hooks)
 	defer machine.Release()
 	defer stopWhenDone(ctx, tracer, machine)()
 	s.statedb.SetTxContext(common.Hash{}, 0, 1)
@@ -94,6 +95,21 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 		return &CallError{fmt.Errorf("tracing failed: %w", err)}
 	}
 	return nil
+}
+
+// ended returns hooks that are not told of the end of a run that endCanceled has ended: there is neither
+// a receipt nor an error, and some tracers of the library read the receipt then.
+func ended(all *tracing.Hooks) *tracing.Hooks {
+	if all.OnTxEnd == nil {
+		return all
+	}
+	some := *all
+	some.OnTxEnd = func(receipt *types.Receipt, err error) {
+		if receipt != nil || err != nil {
+			all.OnTxEnd(receipt, err)
+		}
+	}
+	return &some
 }
 
 // watchedCall is the state of a call that is traced: metered, and its logs shown to the
