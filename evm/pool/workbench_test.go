@@ -1,10 +1,12 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,8 +128,9 @@ func (b *bench) waits(want string) {
 		for _, tx := range content.Pending {
 			got += fmt.Sprintf("%d:%d ", i, tx.Nonce())
 		}
-		if len(content.Queued) > 0 {
-			got += fmt.Sprintf("(%d:%d+%d) ", i, content.Queued[0].Nonce(), len(content.Queued)-1)
+		if len(content.Queued) > 0 { // in no order
+			first := slices.MinFunc(content.Queued, func(x, y *types.Transaction) int { return cmp.Compare(x.Nonce(), y.Nonce()) })
+			got += fmt.Sprintf("(%d:%d+%d) ", i, first.Nonce(), len(content.Queued)-1)
 		}
 	}
 	if got = strings.TrimSpace(got); got != want {
