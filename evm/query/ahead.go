@@ -33,27 +33,23 @@ func (v *View) ReadAhead(ctx context.Context, number uint64, receipts bool) {
 
 // termsAhead returns how to read where several terms of a filter occur; nil if nothing is read ahead.
 func (v *View) termsAhead(ctx context.Context) postings.Ahead[postings.Term] {
-	if !v.history.Ahead() {
-		return nil
-	}
-	return func(terms []postings.Term, from, to uint64) {
-		wants := v.history.Wants()
-		for _, term := range terms {
-			wants.Postings(term, from, min(to, v.head.Number))
-		}
-		wants.Read(ctx)
-	}
+	return occurrencesAhead(ctx, v, (*archive.Wants).Postings)
 }
 
 // participantsAhead is termsAhead for the participants of traces.
 func (v *View) participantsAhead(ctx context.Context) postings.Ahead[archive.Participant] {
+	return occurrencesAhead(ctx, v, (*archive.Wants).TracePostings)
+}
+
+// occurrencesAhead returns how to read where several things occur, of which want adds one.
+func occurrencesAhead[T comparable](ctx context.Context, v *View, want func(w *archive.Wants, of T, from, to uint64)) postings.Ahead[T] {
 	if !v.history.Ahead() {
 		return nil
 	}
-	return func(all []archive.Participant, from, to uint64) {
+	return func(all []T, from, to uint64) {
 		wants := v.history.Wants()
-		for _, who := range all {
-			wants.TracePostings(who, from, min(to, v.head.Number))
+		for _, of := range all {
+			want(wants, of, from, min(to, v.head.Number))
 		}
 		wants.Read(ctx)
 	}
