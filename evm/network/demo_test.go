@@ -3,6 +3,7 @@ package network
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"log/slog"
 	"math/big"
 	"slices"
@@ -95,14 +96,7 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 		}
 	}()
 
-	examples, err := shown.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := crypto.ToECDSA(examples.VisitorKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples, key := visitor(t, shown)
 	chainID := n.executor.Config().ChainID
 	plain := func(gas uint64) types.TxData {
 		return &types.DynamicFeeTx{ChainID: chainID, To: &examples.Sender, Gas: gas, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei)}
@@ -158,6 +152,20 @@ func startMiner(t *testing.T, shown *demo.Network, store kv.Store, place family.
 	return n, m
 }
 
+// visitor returns the examples of a network, and the key of its account with ether.
+func visitor(t *testing.T, shown *demo.Network) (demo.Examples, *ecdsa.PrivateKey) {
+	t.Helper()
+	examples, err := shown.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := crypto.ToECDSA(examples.VisitorKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return examples, key
+}
+
 // A transaction that leaves the pool without being included is logged with the name of its network. The pool does not follow
 // the blocks here, so it still has what the first one included.
 func TestDemoLogsATransactionLeftOut(t *testing.T) {
@@ -170,14 +178,7 @@ func TestDemoLogsATransactionLeftOut(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running errgroup.Group
 	running.Go(func() error { return m.runPool(ctx) })
-	examples, err := shown.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := crypto.ToECDSA(examples.VisitorKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples, key := visitor(t, shown)
 	tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
 		ChainID: n.executor.Config().ChainID, To: &examples.Sender, Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
 	})
