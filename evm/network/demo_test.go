@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/family"
@@ -166,8 +167,8 @@ func visitor(t *testing.T, shown *demo.Network) (demo.Examples, *ecdsa.PrivateKe
 	return examples, key
 }
 
-// A transaction that leaves the pool without being included is logged with the name of its network. The pool does not follow
-// the blocks here, so it still has what the first one included.
+// A transaction that leaves the pool without being included is logged with the name of its network. One that a block has included
+// stays in the pool until the pool follows that block, and is not logged: removed before, it would be accepted again.
 func TestDemoLogsATransactionLeftOut(t *testing.T) {
 	var text bytes.Buffer
 	before := slog.Default()
@@ -179,23 +180,56 @@ func TestDemoLogsATransactionLeftOut(t *testing.T) {
 	var running errgroup.Group
 	running.Go(func() error { return m.runPool(ctx) })
 	examples, key := visitor(t, shown)
-	tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
-		ChainID: n.executor.Config().ChainID, To: &examples.Sender, Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
-	})
-	if err := m.pool.Add(t.Context(), tx); err != nil {
-		t.Fatal(err)
+	half := new(big.Int).Div(balanceOf(t, m, examples.Visitor), big.NewInt(2))
+	send := func(nonce uint64, value *big.Int) common.Hash {
+		tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
+			ChainID: n.executor.Config().ChainID, Nonce: nonce, To: &examples.Sender, Value: value, Gas: 21_000,
+			GasTipCap: big.NewInt(2 * params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
+		})
+		if err := m.pool.Add(t.Context(), tx); err != nil {
+			t.Fatal(err)
+		}
+		return tx.Hash()
 	}
-	stop()
+	included := send(0, half)
+	stop() // from here on the pool does not follow the blocks
 	if err := running.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		mineNext(t, m, examples.Visitor)
 	}
+	if _, _, waits := m.pool.Get(included); !waits || strings.Contains(text.String(), "left out") {
+		t.Errorf("the transaction that was included waits until the pool follows its block: %t, expected true; the log is:\n%s", waits, &text)
+	}
+
+	// The pool does not know that half of the balance is gone.
+	m.pool.Remove(included)
+	known, unaffordable := send(0, new(big.Int)), send(1, half)
+	mineNext(t, m, examples.Visitor)
+	for hash, expected := range map[common.Hash]bool{known: true, unaffordable: false} {
+		if _, _, waits := m.pool.Get(hash); waits != expected {
+			t.Errorf("%s waits: %t, expected %t", hash, waits, expected)
+		}
+	}
 	_, line, _ := strings.Cut(text.String(), `"transaction left out"`)
-	if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, "network=demo") {
+	if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, "network=demo") || !strings.Contains(line, "insufficient funds") {
 		t.Errorf("the log is:\n%s", &text)
 	}
+}
+
+// balanceOf returns the balance of an account at the head.
+func balanceOf(t *testing.T, m *miner, address common.Address) *big.Int {
+	t.Helper()
+	view, err := m.chain.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := view.State(view.Head().Number).Account(t.Context(), evm.HashAddress(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account.Balance.ToBig()
 }
 
 // mineNext makes a block, and returns the next nonce of an account.

@@ -104,7 +104,7 @@ func (m *miner) mine(ctx context.Context) error {
 	}
 	for _, out := range leftOut {
 		hash := out.Transaction.Hash()
-		if _, _, waits := m.pool.Get(hash); waits && !mayFitLater(out.Err) {
+		if _, _, waits := m.pool.Get(hash); waits && !staysInPool(out.Err) {
 			m.log.Warn("transaction left out", "block", m.next, "hash", hash, "error", out.Err)
 			m.pool.Remove(hash) // it would be left out again
 		}
@@ -121,10 +121,12 @@ func (m *miner) mine(ctx context.Context) error {
 	return m.traffic.Resume(nonces(ctx, view.State(block.NumberU64())))
 }
 
-// mayFitLater reports whether a later block may include a transaction that was left out because of err: it had no room, or an
-// earlier one of its sender was left out.
-func mayFitLater(err error) bool {
-	return errors.Is(err, core.ErrGasLimitReached) || errors.Is(err, execute.ErrBlobLimitReached) || errors.Is(err, core.ErrNonceTooHigh)
+// staysInPool reports whether a transaction that was left out because of err stays in the pool. A later block may include it if it
+// had no room or if an earlier one of its sender was left out. If its nonce is too low, a block has just included it, and the pool
+// removes it when it follows that block: removed before, it would be accepted again until then.
+func staysInPool(err error) bool {
+	return errors.Is(err, core.ErrGasLimitReached) || errors.Is(err, execute.ErrBlobLimitReached) ||
+		errors.Is(err, core.ErrNonceTooHigh) || errors.Is(err, core.ErrNonceTooLow)
 }
 
 // forkchoice says which blocks a consensus would call safe and finalized: those at
