@@ -22,7 +22,7 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	if len(deltas) == 0 {
 		return nil
 	}
-	batch := a.store.NewBatch()
+	batch := a.emptyBatch()
 	last := a.settled.Load()
 	before := State{history: &a.History} // unused before the genesis
 	if last != nil {
@@ -56,6 +56,15 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	return nil
 }
 
+// emptyBatch returns the batch of every append, whose memory is used again.
+func (a *Archive) emptyBatch() kv.Batch {
+	if a.batch == nil {
+		a.batch = a.store.NewBatch()
+	}
+	a.batch.Reset()
+	return a.batch
+}
+
 // Encoded is a block with rows made by [History.Encode].
 type Encoded = rows.Encoded
 
@@ -69,7 +78,7 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 		return fmt.Errorf("%w: block %s comes first, expected the genesis", ErrNotNext, blocks[0].Ref())
 	}
 	a.steps.forget()
-	batch, ref := a.store.NewBatch(), last.Ref
+	batch, ref := a.emptyBatch(), last.Ref
 	to := a.newest.Write(batch)
 	refs := make([]chain.Ref, 0, len(blocks))
 	for _, block := range blocks {

@@ -55,6 +55,7 @@ type Archive struct {
 	genesis *core.Genesis // without its accounts
 	settled atomic.Pointer[settled]
 	steps   rememberedSteps // used by Append only
+	batch   kv.Batch        // the same, and by AppendEncoded; nil before the first
 }
 
 // settled is the last settled block.

@@ -18,7 +18,7 @@ type batch struct {
 	b       *lsm.Batch
 	rows    int
 	sets    bool   // has pointers
-	written []byte // contents, once Pebble has taken b
+	written []byte // contents, once Pebble has taken b; a bulk load gives it sorted copies instead
 	err     error
 }
 
@@ -123,21 +123,6 @@ func (b *batch) reopen() bool {
 	}
 	b.b, b.written = again, nil
 	return true
-}
-
-// sort puts the rows in the order of their keys.
-func (b *batch) sort() error {
-	encoded, ok := sorted(b.b.Repr())
-	if !ok {
-		return lsm.ErrInvalidBatch
-	}
-	again := newLSMBatch(b.db)
-	if err := again.SetRepr(encoded); err != nil {
-		return err
-	}
-	before := b.b
-	b.b = again
-	return before.Close()
 }
 
 // Rows implements kv.Batch.

@@ -85,7 +85,7 @@ func TestSorted(t *testing.T) {
 			encoded := b.b.Repr()
 			want := setOperations(t, encoded)
 			slices.SortStableFunc(want, func(a, b setOperation) int { return compare(a.key, b.key) })
-			result, ok := sorted(encoded)
+			result, ok := newSorter().sorted(encoded)
 			if !ok || !bytes.Equal(result[:batchrepr.HeaderLen], encoded[:batchrepr.HeaderLen]) {
 				t.Fatalf("sorting says %t, the header became %x", ok, result[:batchrepr.HeaderLen])
 			}

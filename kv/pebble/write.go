@@ -29,14 +29,12 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 	if err := s.writable(); err != nil {
 		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
 	}
-	if s.bulk {
-		if err := b.sort(); err != nil {
-			return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
-		}
-	}
 	if b.sets {
 		s.pointers.Lock()
 		defer s.pointers.Unlock()
+	}
+	if s.bulk {
+		return s.applySorted(b)
 	}
 	return s.apply(b)
 }
@@ -60,6 +58,29 @@ func (s *Store) apply(b *batch) error {
 		b.written = slices.Concat(header[:], b.written[len(header):])
 		b.b = newLSMBatch(s.db)
 		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
+	}
+	return s.pool.advance()
+}
+
+// applySorted is apply for a bulk load. Pebble gets a copy of the batch, with the rows in the order of their
+// keys.
+func (s *Store) applySorted(b *batch) error {
+	order := newSorter()
+	encoded, ok := order.sorted(b.b.Repr())
+	taken := new(lsm.Batch)
+	err := lsm.ErrInvalidBatch
+	if ok {
+		err = taken.SetRepr(encoded)
+	}
+	if err == nil {
+		err = s.guard.run(func() error { return s.db.Apply(taken, lsm.NoSync) })
+	}
+	if err != nil { // Pebble may still be at work on the copy: leave its memory alone
+		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
+	}
+	// Pebble keeps a copy that is larger than half of a memtable, in place of one, until it is flushed.
+	if kept := &taken.Repr()[0] != &encoded[0]; !kept {
+		order.giveBack()
 	}
 	return s.pool.advance()
 }
