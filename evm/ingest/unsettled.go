@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"ashlar/evm"
+	"ashlar/evm/execute/tries"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -24,11 +25,13 @@ const reusedNodes = 1 << 17
 
 type generation struct {
 	last   uint64                 // block
-	added  [][]evm.Node           // of blocks, not in the map
+	added  [][]evm.Node           // of blocks
+	mapped int                    // how many of these are in the map
 	byHash map[common.Hash][]byte // empty or nil until one is asked for
 }
 
-// add adds the nodes that a block wrote.
+// add adds the nodes that a block wrote, as [tries.Tries.Commit] returned them. Nothing else may use
+// the list once the block is settled.
 func (u *unsettledNodes) add(nodes []evm.Node, block uint64) {
 	u.young.last = block
 	u.young.added = append(u.young.added, nodes)
@@ -42,7 +45,7 @@ func (u *unsettledNodes) find(hash common.Hash) (blob []byte, ok bool) {
 }
 
 func (g *generation) find(hash common.Hash) (blob []byte, ok bool) {
-	for _, nodes := range g.added {
+	for _, nodes := range g.added[g.mapped:] {
 		if g.byHash == nil {
 			g.byHash = make(map[common.Hash][]byte)
 		}
@@ -52,19 +55,24 @@ func (g *generation) find(hash common.Hash) (blob []byte, ok bool) {
 			}
 		}
 	}
-	g.added = nil
+	g.mapped = len(g.added)
 	blob, ok = g.byHash[hash]
 	return blob, ok
 }
 
-// settle drops the old generation if blocks up to its last one are settled.
+// settle drops the old generation if blocks up to its last one are settled, and releases its lists.
 func (u *unsettledNodes) settle(number uint64) {
-	if number >= u.old.last {
-		free := u.old.byHash
-		if len(free) > reusedNodes {
-			free = nil
-		}
-		clear(free)
-		u.old, u.young = u.young, generation{byHash: free}
+	if number < u.old.last {
+		return
 	}
+	for _, nodes := range u.old.added {
+		tries.Release(nodes)
+	}
+	free, added := u.old.byHash, u.old.added
+	if len(free) > reusedNodes {
+		free = nil
+	}
+	clear(free)
+	clear(added)
+	u.old, u.young = u.young, generation{byHash: free, added: added[:0]}
 }
