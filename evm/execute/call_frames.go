@@ -53,9 +53,8 @@ func (f *frameMeter) watch(others *tracing.Hooks) *tracing.Hooks {
 	return hooks
 }
 
-// enter takes the size that the frame at a depth, from 1, has after its next operation. If
-// all frames are too large, it panics, because a hook can keep the EVM in no other way from
-// growing the memory; see [simulation.guard].
+// enter takes the size that the frame at a depth, from 1, has after its next operation. If all
+// frames together are too large, it ends the run before the EVM grows the memory.
 func (f *frameMeter) enter(depth int, size uint64) {
 	for len(f.frames) > depth {
 		f.total -= f.frames[len(f.frames)-1]
@@ -68,19 +67,13 @@ func (f *frameMeter) enter(depth int, size uint64) {
 	f.frames[depth-1] = size
 	if f.total > frameMemory {
 		f.memory.exceeded = errFrameMemory
-		panic(errFrameMemory)
+		panic(errUnwound)
 	}
 }
 
 // guard runs an EVM, which a frameMeter or its state may end.
-func (s *simulation) guard(run func() error) (err error) {
-	defer func() {
-		s.state.memory.machine = nil
-		if errors.Is(s.state.memory.exceeded, errFrameMemory) {
-			_ = recover() // the panic of frameMeter.enter
-			err = errAborted
-		}
-	}()
+func (s *simulation) guard(run func() error) error {
+	defer func() { s.state.memory.machine = nil }()
 	return unwound(run)
 }
 

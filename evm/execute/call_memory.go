@@ -75,23 +75,23 @@ func (m *memoryMeter) check() bool {
 	return m.exceeded == nil
 }
 
-// errCanceled is what [memoryMeter.endCanceled] panics with.
-var errCanceled = errors.New("execute: the run was canceled")
+// errUnwound is the panic by which a state or a hook ends a run: the EVM offers them no other way. [unwound]
+// recovers it.
+var errUnwound = errors.New("execute: the run was unwound")
 
 // endCanceled ends the run of a canceled EVM where it calls or creates a contract or hashes memory.
 // The EVM itself looks only at jumps, and needs none in code of megabytes, which overrides can have:
-// 12,000 creations with 8 MiB each take 14 seconds, and hashes of as much 10. A state can end a run
-// in no other way than by a panic; see [unwound].
+// 12,000 creations with 8 MiB each take 14 seconds, and hashes of as much 10.
 func (m *memoryMeter) endCanceled() {
 	if m.machine != nil && m.machine.Cancelled() {
-		panic(errCanceled)
+		panic(errUnwound)
 	}
 }
 
-// unwound is run, or errAborted if endCanceled has ended it.
+// unwound is run, or errAborted if a panic with errUnwound has ended it.
 func unwound(run func() error) (err error) {
 	defer func() {
-		if panicked := recover(); panicked == errCanceled {
+		if panicked := recover(); panicked == errUnwound {
 			err = errAborted
 		} else if panicked != nil {
 			panic(panicked)

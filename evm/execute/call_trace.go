@@ -97,8 +97,8 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	return nil
 }
 
-// ended returns hooks that are not told of the end of a run that endCanceled has ended: there is neither
-// a receipt nor an error, and some tracers of the library read the receipt then.
+// ended returns hooks that are not called at the end of a run that was unwound: there is neither a receipt
+// nor an error, and some tracers of the library read the receipt then.
 func ended(all *tracing.Hooks) *tracing.Hooks {
 	if all.OnTxEnd == nil {
 		return all
