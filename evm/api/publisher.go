@@ -183,15 +183,13 @@ func (p *publisher) publishBlock(ctx context.Context, change query.Change) error
 		}
 		defer p.logs.notify(update)
 	}
-	if !change.Dropped {
-		if err := p.publishHead(ctx, change); err != nil {
-			return err
-		}
+	if change.Dropped {
+		return nil
 	}
-	if len(p.receipts) > 0 && !change.Dropped {
-		return p.publishReceipts(ctx, change)
+	if err := p.publishHead(ctx, change); err != nil || len(p.receipts) == 0 {
+		return err
 	}
-	return nil
+	return p.publishReceipts(ctx, change)
 }
 
 // publishAncestor publishes the head after it went back to an ancestor. No block was added, so nothing else would
