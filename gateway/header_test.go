@@ -18,7 +18,7 @@ import (
 )
 
 // An open WebSocket keeps of its handshake what is read again later, and not all fields, which can
-// take a megabyte.
+// take hundreds of kilobytes.
 func TestSocketsKeepFewFields(t *testing.T) {
 	h, err := New(Config{
 		Keys: anyKey{}, Origins: []string{AnyOrigin}, Log: slog.New(slog.DiscardHandler), Networks: []Network{{Name: "alpha", Methods: jsonrpctest.Methods(nil)}},

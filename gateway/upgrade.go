@@ -59,8 +59,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 // keptFields are the header fields of a handshake that are read again while its connection is open.
 var keptFields = []string{"Authorization", "Origin", "X-Forwarded-For"}
 
-// keptHeader returns a header with keptFields only. The whole one may take a megabyte: a field of six
-// bytes takes about 100 in memory.
+// keptHeader returns a header with keptFields only. The whole one may take 16 times maxHeaderBytes.
 func keptHeader(all http.Header) http.Header {
 	kept := make(http.Header)
 	for _, name := range keptFields {
