@@ -6,9 +6,9 @@ import (
 )
 
 // Posts are small values that processes leave for each other. They are no part of the store:
-// they are not copied, and end by themselves. The last of two posts with the same name
-// stays. The clock of the store decides, which does not go back with that of the machine, so a
-// name should belong to one process.
+// they are not copied, and end by themselves. The later of two posts with the same name
+// stays, by the clock of the store that posted it. That clock does not go back when the
+// machine's does, but those of two processes differ, so a name should belong to one process.
 
 // postPatience bounds a post: a later one replaces it.
 const postPatience = time.Second

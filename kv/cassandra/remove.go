@@ -26,7 +26,8 @@ func (s *Store) remove(ctx context.Context, removals []removal) error {
 }
 
 // outlast makes further timestamps greater than those of rows that are going to be removed: a removal with a lesser one
-// leaves them. In a shared store, a process whose machine's time is ahead may have written them.
+// leaves them. In a shared store, whose partitions have only part 0, a process whose machine's time is ahead may have
+// written them.
 func (s *Store) outlast(ctx context.Context, st *statements, partition []byte, from, to uint64) error {
 	if !s.shared {
 		return nil // the lease hands the clock on
