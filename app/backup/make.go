@@ -28,6 +28,7 @@ type Options struct {
 	Version string   // recorded in the manifest
 	Rehash  bool     // read every file, even if its size and time are those of the last backup
 	Lacks   []string // names of stores that should be in the backup and cannot be copied
+	Partial bool     // the sources and Lacks are some of the stores, not all
 }
 
 // Made describes a backup that was made.
@@ -55,7 +56,7 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 	if err := m.list(ctx); err != nil {
 		return Made{}, err
 	}
-	made := Manifest{Format: format, Made: after(last), Version: o.Version, Lacks: o.Lacks}
+	made := Manifest{Format: format, Made: after(last), Version: o.Version, Lacks: o.Lacks, Partial: o.Partial}
 	for _, source := range sources {
 		files, err := list(source)
 		if err != nil {

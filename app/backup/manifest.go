@@ -39,6 +39,8 @@ type Manifest struct {
 	Version string    `json:"version"` // of the program that made it
 	Stores  []Store   `json:"stores"`
 	Lacks   []string  `json:"lacks,omitempty"` // names of stores that were wanted and could not be copied
+	// Partial says that some stores were chosen, so there may be others. Backups of older versions do not have it.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Store is one directory in a backup.

@@ -8,7 +8,8 @@ import (
 )
 
 // Prune removes old backups, and the contents that no remaining backup has, finished or not. It keeps the given number of the
-// newest, and of the newest that lack no store. No other backup to the target may be under way.
+// newest. An older one stays until as many newer ones can take its place, unless it lacks a store. No other backup to the target
+// may be under way.
 func Prune(ctx context.Context, t Target, keep int) (removed int, err error) {
 	if keep < 1 {
 		return 0, errors.New("at least one backup must be kept")
@@ -47,20 +48,26 @@ func Prune(ctx context.Context, t Target, keep int) (removed int, err error) {
 // outdated returns those of the named backups that are not kept, and the contents of the others.
 func outdated(ctx context.Context, t Target, names []string, keep int) (old []string, used map[string]bool, err error) {
 	used = make(map[string]bool)
-	complete := 0
+	var complete []scope
+	whole := 0
 	for i, name := range slices.Backward(names) {
-		if complete == keep {
+		if whole == keep { // they can take the place of all older ones
 			return append(old, names[:i+1]...), used, nil
 		}
 		m, err := Load(ctx, t, name)
 		if err != nil {
 			return nil, nil, err // its contents are not known, so none can be removed
 		}
-		if len(m.Lacks) == 0 {
-			complete++
-		} else if len(names)-i > keep {
+		has := scopeOf(m)
+		if newer := len(names) - 1 - i; newer >= keep && (len(m.Lacks) > 0 || has.replacedBy(complete) >= keep) {
 			old = append(old, name)
 			continue
+		}
+		if len(m.Lacks) == 0 {
+			complete = append(complete, has)
+			if has.whole {
+				whole++
+			}
 		}
 		for _, s := range m.Stores {
 			for _, f := range s.Files {
@@ -69,4 +76,29 @@ func outdated(ctx context.Context, t Target, names []string, keep int) (old []st
 		}
 	}
 	return old, used, nil
+}
+
+// scope is what a backup covers.
+type scope struct {
+	whole  bool // all that there were
+	stores []string
+}
+
+func scopeOf(m *Manifest) scope {
+	c := scope{whole: !m.Partial}
+	for _, s := range m.Stores {
+		c.stores = append(c.stores, s.Name)
+	}
+	return c
+}
+
+// replacedBy returns how many newer backups, which lack nothing, can take the place of this one: a whole one, since stores that
+// it does not have were removed before, and one with all of these stores.
+func (c scope) replacedBy(newer []scope) (n int) {
+	for _, other := range newer {
+		if other.whole || !slices.ContainsFunc(c.stores, func(name string) bool { return !slices.Contains(other.stores, name) }) {
+			n++
+		}
+	}
+	return n
 }

@@ -74,7 +74,9 @@ func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, 
 	defer func() { err = errors.Join(err, copied.release()) }()
 	moved := new(backup.Progress)
 	shown := newProgress(bar, "backing up", func() (status, bool) { return copyStatus(moved) })
-	done, err := backup.Make(ctx, target, copied.sources, backup.Options{Version: app.ClientVersion(), Rehash: b.Rehash, Lacks: copied.lacks(wanted)}, moved)
+	done, err := backup.Make(ctx, target, copied.sources, backup.Options{
+		Version: app.ClientVersion(), Rehash: b.Rehash, Lacks: copied.lacks(wanted), Partial: len(b.Networks) > 0,
+	}, moved)
 	shown.end()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
