@@ -252,7 +252,7 @@ func (a *Accounts) mayBecome(role TeamRole, member, by ID) error {
 		return nil
 	}
 	if owned, most := len(a.owned(member)), a.policy.Load().teams; owned >= most {
-		return fmt.Errorf("%w: the account owns %d teams, and may own %d", ErrTooMany, owned, most)
+		return fmt.Errorf("%w: the account owns %d of at most %d teams", ErrTooMany, owned, most)
 	}
 	return nil
 }

@@ -57,4 +57,9 @@ func TestCount(t *testing.T) {
 			t.Errorf("%d is written %s, want %s", n, got, want)
 		}
 	}
+	for n, want := range map[uint64]string{0: "0 blocks", 1: "1 block", 2: "2 blocks", 1000: "1,000 blocks"} {
+		if got := family.Counted(n, "block"); got != want {
+			t.Errorf("%d blocks are written %s, want %s", n, got, want)
+		}
+	}
 }

@@ -79,6 +79,14 @@ func Count(n uint64) string {
 	return digits
 }
 
+// Counted is Count with a noun, as 1 block and 1,234 blocks.
+func Counted(n uint64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + one + "s"
+}
+
 // AtIntervals makes one block after another until ctx is done or one cannot be made. A
 // block that was begun is finished.
 func AtIntervals(ctx context.Context, interval time.Duration, block func(context.Context) error) error {

@@ -204,7 +204,7 @@ func cloneStatus(p *clone.Progress) (status, bool) {
 	rate := float64(read-stage.From) / max(time.Since(stage.Begun).Seconds(), 0.001)
 	return status{
 		part: stage.Task + " " + stage.Table, kind: "table", since: stage.Begun, share: share,
-		brief:  fmt.Sprintf("%s rows  %.0f rows/s", family.Count(read), rate),
+		brief:  fmt.Sprintf("%s  %.0f rows/s", family.Counted(read, "row"), rate),
 		fields: []any{"rows", read, "rows/s", int(rate)},
 	}, true
 }

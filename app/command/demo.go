@@ -121,7 +121,7 @@ func (d Demo) create(ctx context.Context, out io.Writer, all []shown) error {
 	for _, n := range all {
 		place, err := app.Place(ctx, data, n.family, n.Name())
 		if err == nil && place.New {
-			_, err = fmt.Fprintf(out, "Creating the network %s with %d blocks ...\n", n.Name(), d.Blocks)
+			_, err = fmt.Fprintf(out, "Creating the network %s with %s ...\n", n.Name(), family.Counted(d.Blocks, "block"))
 		}
 		if err == nil {
 			err = n.Create(ctx, place, d.Blocks)

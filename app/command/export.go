@@ -79,7 +79,7 @@ func exportStatus(under family.Exporting) func() (status, bool) {
 		}
 		return status{
 			part: fmt.Sprintf("blocks %d to %d", first, last), kind: "range", since: began, share: share,
-			brief: fmt.Sprintf("%d files", files), fields: []any{"files", files},
+			brief: family.Counted(uint64(files), "file"), fields: []any{"files", files},
 		}, true
 	}
 }

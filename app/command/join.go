@@ -35,8 +35,8 @@ func (j Join) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	if err != nil {
 		return ofNetwork(j.Network, err)
 	}
-	_, err = fmt.Fprintf(out, "%s: joined at block %d: states of blocks %d to %d, %s rows written and removed in %s\n", j.Network,
-		done.Border, done.First, done.Settled, family.Count(done.Rows), time.Since(started).Round(100*time.Millisecond))
+	_, err = fmt.Fprintf(out, "%s: joined at block %d: states of blocks %d to %d, %s written and removed in %s\n", j.Network,
+		done.Border, done.First, done.Settled, family.Counted(done.Rows, "row"), time.Since(started).Round(100*time.Millisecond))
 	return err
 }
 

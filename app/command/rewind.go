@@ -33,8 +33,8 @@ func (r Rewind) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	if err != nil {
 		return ofNetwork(r.Network, err)
 	}
-	_, err = fmt.Fprintf(out, "%s: went back from block %d to %d 0x%x, %s rows removed in %s\n", r.Network,
-		done.From.Number, done.To.Number, done.To.Hash, family.Count(done.Rows), time.Since(started).Round(100*time.Millisecond))
+	_, err = fmt.Fprintf(out, "%s: went back from block %d to %d 0x%x, %s removed in %s\n", r.Network,
+		done.From.Number, done.To.Number, done.To.Hash, family.Counted(done.Rows, "row"), time.Since(started).Round(100*time.Millisecond))
 	return err
 }
 

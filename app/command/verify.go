@@ -100,8 +100,8 @@ func (v Verify) write(out io.Writer, found family.Verdict, took time.Duration) e
 		_, err := fmt.Fprintf(out, "%s is not sound:\n\n%s\nRestore %s from a copy, or remove it and import the network again.\n", v.Network, outcome.Finding.Text(), dir)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: %s blocks, %s transactions, %s, %s rows checked in %s: sound\n", v.Network,
-		family.Count(outcome.Blocks), family.Count(outcome.Transactions), found.Summary(), family.Count(outcome.Rows), took.Round(100*time.Millisecond))
+	_, err := fmt.Fprintf(out, "%s: %s, %s, %s, %s checked in %s: sound\n", v.Network,
+		family.Counted(outcome.Blocks, "block"), family.Counted(outcome.Transactions, "transaction"), found.Summary(), family.Counted(outcome.Rows, "row"), took.Round(100*time.Millisecond))
 	return err
 }
 
@@ -126,7 +126,7 @@ func verifyStatus(p *audit.Progress) (status, bool) {
 	stage, since, share, rows := p.Now()
 	return status{
 		part: stage, kind: "stage", since: since, share: share,
-		brief:  family.Count(rows) + " rows",
+		brief:  family.Counted(rows, "row"),
 		fields: []any{"rows", rows},
 	}, stage != ""
 }

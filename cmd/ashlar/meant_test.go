@@ -44,6 +44,9 @@ func TestProcessText(t *testing.T) {
 		if got := processText(&app.Process{Calls: 1}, last); strings.Contains(got, "calls/s") || strings.Contains(got, "free") {
 			t.Errorf("after a restart of the server: %q, expected no rates, and no free space, which is not known", got)
 		}
+		if got := processText(&app.Process{Calls: 1}, nil); !strings.HasPrefix(got, "server: 1 call, 0 failed, ") {
+			t.Errorf("after one call: %q", got)
+		}
 		if got := processText(&app.Process{FreeBytes: new(int64)}, nil); !strings.Contains(got, "0.0 GiB free") {
 			t.Errorf("on a full disk: %q", got)
 		}

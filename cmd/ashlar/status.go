@@ -134,7 +134,7 @@ func upstreams(n *family.Status) string {
 
 // processText describes the server's process, with the rates since an earlier status.
 func processText(p *app.Process, last *earlier) string {
-	text := fmt.Sprintf("server: %d calls, %d failed, %.0f MiB of memory", p.Calls, p.Failed, float64(p.MemoryBytes)/(1<<20))
+	text := fmt.Sprintf("server: %s, %d failed, %.0f MiB of memory", family.Counted(p.Calls, "call"), p.Failed, float64(p.MemoryBytes)/(1<<20))
 	if p.FreeBytes != nil {
 		text += fmt.Sprintf(", %.1f GiB free on the disk", float64(*p.FreeBytes)/(1<<30))
 	}
@@ -188,7 +188,7 @@ func printProblems(status app.Status) {
 			fmt.Fprintf(stdout(), "%s does not follow its source: %s\n", n.Name, n.Source.Problem)
 		}
 		if c := n.CatchUp; c != nil {
-			fmt.Fprintf(stdout(), "%s is %d blocks behind; %.0f blocks/s, %s remaining\n", n.Name, n.Behind(), c.Rate, app.Lasting(time.Duration(c.Remaining)*time.Second))
+			fmt.Fprintf(stdout(), "%s is %s behind; %.0f blocks/s, %s remaining\n", n.Name, family.Counted(n.Behind(), "block"), c.Rate, app.Lasting(time.Duration(c.Remaining)*time.Second))
 		}
 		if light := n.LightClient; light != nil {
 			printLightClient(n.Name, light)

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"fmt"
 
 	"ashlar/evm/verify"
 	"ashlar/family"
@@ -27,5 +26,5 @@ func (v verdict) Outcome() *audit.Report { return &v.Report.Report }
 
 // Summary implements [family.Verdict].
 func (v verdict) Summary() string {
-	return fmt.Sprintf("the state as of %s blocks", family.Count(uint64(v.States)))
+	return "the state as of " + family.Counted(uint64(v.States), "block")
 }

@@ -30,6 +30,6 @@ func (v verdict) Outcome() *audit.Report { return &v.Report.Report }
 
 // Summary implements [family.Verdict].
 func (v verdict) Summary() string {
-	return fmt.Sprintf("%s events, the hashes of %s blocks recomputed and of %s taken as stored",
-		family.Count(v.Events), family.Count(v.Recomputed), family.Count(v.Taken))
+	return fmt.Sprintf("%s, the hashes of %s recomputed and of %s taken as stored",
+		family.Counted(v.Events, "event"), family.Counted(v.Recomputed, "block"), family.Count(v.Taken))
 }
