@@ -68,15 +68,23 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 		r, err := audit.UnreadablePointers(ctx, "format, genesis and settled", err)
 		return &Report{Report: r}, err
 	}
-	r, err := c.Report(c.run(ctx))
+	r, err := c.Report(ctx, c.run(ctx))
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Report: r}
-	if r.Sound {
-		report.States = c.moments.len()
+	if !r.Sound {
+		return &Report{Report: r}, c.checkExtent(ctx)
 	}
-	return report, nil
+	return &Report{Report: r, States: c.moments.len()}, nil
+}
+
+// checkExtent returns an [audit.ErrRemoved] if a window has moved since the check began.
+func (c *checker) checkExtent(ctx context.Context) error {
+	now, err := archive.OpenUnchecked(ctx, c.Store)
+	if err == nil && now.Extent() != c.archive.Extent() {
+		err = audit.ErrRemoved
+	}
+	return err
 }
 
 // checker holds what all parts of a check share.

@@ -21,6 +21,10 @@ import (
 // ErrRange means that the archive does not have the blocks to be checked.
 var ErrRange = errors.New("no such range of blocks")
 
+// ErrRemoved means that rows were removed while they were checked, as another process can do in a cluster, so what was
+// found means nothing.
+var ErrRemoved = errors.New("blocks or states were removed while they were checked (want another check when the removal is complete)")
+
 // Head stands for the last settled block at the end of a range.
 const Head = ^uint64(0)
 
@@ -59,6 +63,7 @@ type Audit struct {
 	Settled  chain.Ref // last block in the archive
 	From, To uint64    // the blocks to check; block 0 comes in addition if apart is true
 	apart    bool      // block 0 is stored, and before the range that begins with First
+	epoch    uint64    // of the store, when the check began
 	progress *Progress
 
 	blocks, transactions, rows atomic.Uint64 // checked so far
@@ -67,6 +72,10 @@ type Audit struct {
 // New begins a check of a range of blocks in an archive whose first block is first. The
 // range may end with [Head]. If the archive does not have it, New returns an ErrRange.
 func New(ctx context.Context, store kv.Store, family Family, first, from, to uint64, progress *Progress) (*Audit, error) {
+	epoch, _, err := kv.Epoch(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	last, any, err := rows.Settled(ctx, store)
 	switch {
 	case err != nil:
@@ -83,7 +92,7 @@ func New(ctx context.Context, store kv.Store, family Family, first, from, to uin
 		return nil, fmt.Errorf("%w: blocks %d to %d of an archive that has blocks %d to %d", ErrRange, from, to, first, last.Number)
 	}
 	apart := family.Genesis && from == first && first > 0
-	return &Audit{Family: family, Store: store, First: first, Settled: last, From: from, To: to, apart: apart, progress: progress}, nil
+	return &Audit{Family: family, Store: store, First: first, Settled: last, From: from, To: to, apart: apart, epoch: epoch, progress: progress}, nil
 }
 
 // The moments of the ledger of blocks are the blocks of the range, in order. Block 0
@@ -114,10 +123,16 @@ func (a *Audit) momentOf(block uint64) (moment int, checked bool) {
 }
 
 // Report returns the report of an audit that ended with err, which may be nil. If err is not
-// a [Finding], the check did not finish and Report returns err.
-func (a *Audit) Report(err error) (r Report, other error) {
+// a [Finding], the check did not finish and Report returns err. If blocks were removed meanwhile, Report
+// returns an ErrRemoved.
+func (a *Audit) Report(ctx context.Context, err error) (r Report, other error) {
 	if err != nil && !errors.As(err, &r.Finding) {
 		return r, err
+	}
+	if epoch, removing, err := kv.Epoch(ctx, a.Store); err != nil {
+		return r, err
+	} else if removing || epoch != a.epoch {
+		return r, ErrRemoved
 	}
 	r.Sound, r.From, r.To = err == nil, a.From, a.To
 	r.Blocks, r.Transactions, r.Rows = a.blocks.Load(), a.transactions.Load(), a.rows.Load()

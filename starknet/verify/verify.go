@@ -53,7 +53,7 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 		r, err := audit.UnreadablePointers(ctx, "format, chain, first and settled", err)
 		return &Report{Report: r}, err
 	}
-	r, err := c.Report(c.CheckBlocks(ctx, c.newBlockCheck))
+	r, err := c.Report(ctx, c.CheckBlocks(ctx, c.newBlockCheck))
 	if err != nil {
 		return nil, err
 	}
