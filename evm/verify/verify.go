@@ -103,15 +103,18 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 		return nil, err
 	}
 	c := &checker{archive: a, tables: archive.NamedTables()}
-	family := audit.Family{Genesis: true, Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
 	extent := a.Extent()
-	if family.Unfinished, err = a.OlderUnder(ctx); err != nil {
+	checked := audit.Archive{
+		Store: store, First: extent.Blocks, Genesis: true,
+		Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey,
+	}
+	if checked.Unfinished, err = a.OlderUnder(ctx); err != nil {
 		return nil, err
 	}
 	if options.From == 0 {
 		options.From = extent.Blocks
 	}
-	if c.Audit, err = audit.New(ctx, store, family, extent.Blocks, options.From, options.To, progress); err != nil {
+	if c.Audit, err = audit.New(ctx, checked, options.From, options.To, progress); err != nil {
 		return nil, err
 	}
 	if first := max(c.From, extent.State); first <= c.To {

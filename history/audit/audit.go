@@ -39,27 +39,27 @@ type Report struct {
 	Rows         uint64   `json:"rows"` // read
 }
 
-// Family describes the tables of a family to a check.
-type Family struct {
+// Archive describes an archive to a check.
+type Archive struct {
+	Store   kv.Store
+	First   uint64      // first block
 	Own     []*kv.Table // tables from which blocks are read, partitioned by rows.Chunk
 	Derived []*kv.Table // tables whose rows follow from Own
-	// Genesis says that block 0 is stored even if the archive begins with a later block.
+	// Genesis says that block 0 is stored even if First is a later block.
 	Genesis bool
-	// Unfinished is a block before the archive's first one: rows from there to the first
-	// block are left by an interrupted addition, and nothing reads them. 0: there are none.
+	// Unfinished is a block before First: rows from there to First are left by an interrupted
+	// addition, and nothing reads them. 0: there are none.
 	Unfinished uint64
 	// DescribeKey describes a row without its block, for error messages.
 	DescribeKey func(t *kv.Table, partition []byte, sort uint64) string
 }
 
 // hasOwn reports whether blocks are read from a table.
-func (f *Family) hasOwn(t *kv.Table) bool { return slices.Contains(f.Own, t) }
+func (a *Archive) hasOwn(t *kv.Table) bool { return slices.Contains(a.Own, t) }
 
 // Audit is a check of the blocks of one archive. All parts of the check share it.
 type Audit struct {
-	Family
-	Store    kv.Store
-	First    uint64    // first block in the archive
+	Archive
 	Settled  chain.Ref // last block in the archive
 	From, To uint64    // the blocks to check; block 0 comes in addition if apart is true
 	apart    bool      // block 0 is stored, and before the range that begins with First
@@ -69,14 +69,15 @@ type Audit struct {
 	blocks, transactions, rows atomic.Uint64 // checked so far
 }
 
-// New begins a check of a range of blocks in an archive whose first block is first. The
-// range may end with [Head]. If the archive does not have it, New returns an ErrRange.
-func New(ctx context.Context, store kv.Store, family Family, first, from, to uint64, progress *Progress) (*Audit, error) {
-	epoch, _, err := kv.Epoch(ctx, store)
+// New begins a check of a range of blocks in an archive. The range may end with [Head]. If the archive does not have it,
+// New returns an ErrRange.
+func New(ctx context.Context, archive Archive, from, to uint64, progress *Progress) (*Audit, error) {
+	first := archive.First
+	epoch, _, err := kv.Epoch(ctx, archive.Store)
 	if err != nil {
 		return nil, err
 	}
-	last, any, err := rows.Settled(ctx, store)
+	last, any, err := rows.Settled(ctx, archive.Store)
 	switch {
 	case err != nil:
 		return nil, err
@@ -91,8 +92,8 @@ func New(ctx context.Context, store kv.Store, family Family, first, from, to uin
 	if from < first || from > to || to > last.Number {
 		return nil, fmt.Errorf("%w: blocks %d to %d of an archive that has blocks %d to %d", ErrRange, from, to, first, last.Number)
 	}
-	apart := family.Genesis && from == first && first > 0
-	return &Audit{Family: family, Store: store, First: first, Settled: last, From: from, To: to, apart: apart, epoch: epoch, progress: progress}, nil
+	apart := archive.Genesis && from == first && first > 0
+	return &Audit{Archive: archive, Settled: last, From: from, To: to, apart: apart, epoch: epoch, progress: progress}, nil
 }
 
 // The moments of the ledger of blocks are the blocks of the range, in order. Block 0

@@ -33,26 +33,26 @@ func (f *Finding) Text() string {
 }
 
 // Finding returns a finding about a row of a table.
-func (f *Family) Finding(t *kv.Table, partition []byte, sort uint64, wanted, got string) *Finding {
+func (a *Archive) Finding(t *kv.Table, partition []byte, sort uint64, wanted, got string) *Finding {
 	return &Finding{
-		Table: t.Name, Key: f.DescribeKey(t, partition, sort), Block: t.BlockOf(sort),
+		Table: t.Name, Key: a.DescribeKey(t, partition, sort), Block: t.BlockOf(sort),
 		Expected: wanted, Got: got,
 	}
 }
 
 // Unreadable translates an error of reading a row. It returns a finding if the row is
 // missing, does not decode or cannot be read, and ctx's error if ctx has ended.
-func (f *Family) Unreadable(ctx context.Context, t *kv.Table, partition []byte, sort uint64, err error) error {
+func (a *Archive) Unreadable(ctx context.Context, t *kv.Table, partition []byte, sort uint64, err error) error {
 	const row = "a row"
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, kv.ErrNotFound) || errors.Is(err, rows.ErrNotFound):
-		return f.Finding(t, partition, sort, row, "none")
+		return a.Finding(t, partition, sort, row, "none")
 	case errors.Is(err, rows.ErrCorrupt):
-		return f.Finding(t, partition, sort, "a row that decodes", strings.TrimPrefix(err.Error(), rows.ErrCorrupt.Error()+": "))
+		return a.Finding(t, partition, sort, "a row that decodes", strings.TrimPrefix(err.Error(), rows.ErrCorrupt.Error()+": "))
 	default:
-		return f.Finding(t, partition, sort, "a row that can be read", damage(err))
+		return a.Finding(t, partition, sort, "a row that can be read", damage(err))
 	}
 }
 
@@ -63,7 +63,7 @@ func damage(err error) string {
 }
 
 // sameValue returns a finding unless got is the value of the row wanted.
-func (f *Family) sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
+func (a *Archive) sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
 	if bytes.Equal(wanted.Value, got) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (f *Family) sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
 	for at < len(got) && at < len(wanted.Value) && got[at] == wanted.Value[at] {
 		at++
 	}
-	return f.Finding(t, wanted.Partition, wanted.Sort, DescribeValue(wanted.Value, at), DescribeValue(got, at))
+	return a.Finding(t, wanted.Partition, wanted.Sort, DescribeValue(wanted.Value, at), DescribeValue(got, at))
 }
 
 // shownBytes is how many bytes of a value are shown, from the first difference on.

@@ -87,7 +87,7 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 		options.From = span.First
 	}
 	c := &checker{tables: archive.NamedTables(), reader: a.Settled(span), hashes: blockhash.New(starknet.FeltOfText(a.ChainID()))}
-	family := audit.Family{Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
-	c.Audit, err = audit.New(ctx, store, family, span.First, options.From, options.To, progress)
+	checked := audit.Archive{Store: store, First: span.First, Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
+	c.Audit, err = audit.New(ctx, checked, options.From, options.To, progress)
 	return c, err
 }
