@@ -48,6 +48,7 @@ type Chain struct {
 	mu      sync.Mutex // held during each call
 	waiting *waiting   // guarded by mu
 	invalid *invalids  // guarded by mu
+	deep    *deep      // guarded by mu
 	wanted  *wanted    // guarded by mu; nil if the client's head was reached
 
 	way atomic.Pointer[way] // progress to the wanted head; nil if none is wanted
@@ -71,7 +72,7 @@ var _ engine.Chain = (*Chain)(nil)
 func New(follower *ingest.Follower, supplier Supplier, log *slog.Logger) *Chain {
 	return &Chain{
 		follower: follower, supplier: supplier, log: log, changed: make(chan struct{}, 1),
-		waiting: newWaiting(), invalid: newInvalids(),
+		waiting: newWaiting(), invalid: newInvalids(), deep: newDeep(),
 	}
 }
 
@@ -111,6 +112,9 @@ func (c *Chain) extend(ctx context.Context, block *types.Block) (engine.Status, 
 			bad.Why = inherited + strings.TrimPrefix(bad.Why, inherited)
 			return c.reject(path, bad), nil
 		}
+		if c.deep.Contains(hash) {
+			return c.accept(path), nil
+		}
 		var err error
 		if parent, err = c.follower.Find(ctx, hash); err == nil {
 			break
@@ -144,8 +148,7 @@ func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.
 			return c.reject(path, engine.Status{Verdict: engine.Invalid, LatestValid: &last, Why: err.Error()}), nil
 		case errors.Is(err, tip.ErrUnknownParent):
 			// The parent was settled, and so was another child of it.
-			c.waiting.put(path[0])
-			return engine.Status{Verdict: engine.Accepted}, nil
+			return c.accept(path), nil
 		case err != nil:
 			return engine.Status{}, err
 		}
@@ -153,6 +156,16 @@ func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.
 		parent = block.Header()
 	}
 	return valid(parent.Hash()), nil
+}
+
+// accept records that the blocks of a path branch off below the settled block. They do not wait:
+// they can never be executed.
+func (c *Chain) accept(path []*types.Block) engine.Status {
+	for _, block := range path {
+		c.waiting.remove(block.Hash())
+		c.deep.Add(block.Hash(), struct{}{})
+	}
+	return engine.Status{Verdict: engine.Accepted}
 }
 
 // reject records that the blocks of a path are invalid, and why.

@@ -204,6 +204,34 @@ func TestAccepted(t *testing.T) {
 	d.mustTell(trunk[7], nil, nil) // the settled block itself
 }
 
+// A branch below the settled block is recognized to its end, however long it is, and takes no place
+// of blocks that wait.
+func TestAcceptedBranchIsLong(t *testing.T) {
+	b := builder(t)
+	trunk := b.grow(b.Genesis, 12, 1)
+	aside := b.grow(trunk[1], 170, 2)
+	d := newDriven(t, ingest.Depths{Unfinalized: 4, Most: 4})
+	for _, block := range trunk[:11] {
+		d.expect("a right block", d.send(block), engine.Valid, block)
+		d.mustTell(block, nil, nil)
+	}
+	d.settle(7)
+	next := b.grow(trunk[11], 2, 1)
+	d.expect("a block without its parent", d.send(next[0]), engine.Syncing, nil)
+	d.expect("a block beside the settled ones, without its parent", d.send(aside[2]), engine.Syncing, nil)
+	for _, block := range aside {
+		d.expect("a block beside the settled ones", d.send(block), engine.Accepted, nil)
+	}
+	d.expect("the first again", d.send(aside[0]), engine.Accepted, nil)
+	for _, block := range []*types.Block{aside[0], aside[2], aside[len(aside)-1]} {
+		if _, err := d.tell(block, nil, nil); !errors.Is(err, engine.ErrTooDeep) {
+			t.Errorf("head %s: %v", ref(block), err)
+		}
+	}
+	d.expect("the parent of the block that waits", d.send(trunk[11]), engine.Valid, trunk[11])
+	d.mustTell(next[0], nil, nil)
+}
+
 // settle runs the follower until it has settled a block.
 func (d *driven) settle(number uint64) {
 	d.t.Helper()

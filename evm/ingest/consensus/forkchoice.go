@@ -34,6 +34,9 @@ func (c *Chain) update(ctx context.Context, to engine.Forkchoice) (engine.Status
 	if !errors.Is(err, tip.ErrUnknownBlock) {
 		return engine.Status{}, err
 	}
+	if c.deep.Contains(to.Head) {
+		return engine.Status{}, engine.ErrTooDeep
+	}
 	block := c.waiting.find(to.Head)
 	if block == nil {
 		c.want(to, 0)

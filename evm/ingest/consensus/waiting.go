@@ -4,6 +4,7 @@ import (
 	"ashlar/evm/source/engine"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
 )
@@ -15,6 +16,8 @@ const (
 	waitingBytes = 128 << 20
 	// maxInvalid is the maximum number of invalid blocks that are remembered.
 	maxInvalid = 512
+	// maxDeep is the maximum number of blocks on branches below the settled block that are remembered.
+	maxDeep = 4096
 )
 
 // waiting are blocks whose ancestors are missing. If there are too many, the oldest are
@@ -92,3 +95,10 @@ func (i *invalids) put(hash common.Hash, status engine.Status) {
 		i.order = i.order[1:]
 	}
 }
+
+// deep holds the hashes of blocks that branch off below the settled block, so that their descendants
+// are recognized without them. It is bounded and not stored. Blocks mostly come parents first, so a
+// branch of any length is recognized to its end.
+type deep = lru.BasicLRU[common.Hash, struct{}]
+
+func newDeep() *deep { return new(lru.NewBasicLRU[common.Hash, struct{}](maxDeep)) }
