@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -10,15 +11,19 @@ import (
 )
 
 // collectCertificates says when the certificates of the public listener expire, by their first names, and
-// whether all files with them can be read: the listener goes on with what it read before.
+// whether all files with them can be used: else the listener goes on with what it read before, so the expiry
+// of a file is not that of the certificate in use. ACME stores certificates with their keys.
 func (c *serviceCollector) collectCertificates(to scrape) {
 	files := c.service.config.TLS.Files(c.service.config.Data)
 	if len(files) == 0 {
 		return
 	}
-	expires, readable := make(map[string]time.Time), true
+	expires, readable, key := make(map[string]time.Time), true, c.service.config.TLS.Key
 	for _, file := range files {
 		certificate, err := readCertificate(file)
+		if err == nil && key != "" {
+			_, err = tls.LoadX509KeyPair(file, key)
+		}
 		if c.changed("certificate "+file, err) {
 			slog.Error("a certificate's metrics are left out", "file", file, "error", err)
 		}

@@ -43,3 +43,29 @@ func TestUnreadableCertificate(t *testing.T) {
 		}
 	}
 }
+
+// A key that does not fit keeps the listener at the certificate before, so the new one's expiry says nothing.
+func TestCertificateWithoutItsKey(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	writeCertificate(t, dir)
+	writeCertificate(t, other)
+	c := config.TLS{Certificate: filepath.Join(dir, "a.pem"), Key: filepath.Join(dir, "a.key")}
+	s, _ := served(t, func(all *config.Config) { all.TLS = c })
+	out := captureLog(t)
+	if err := os.Rename(filepath.Join(other, "a.pem"), c.Certificate); err != nil {
+		t.Fatal(err)
+	}
+	_, metrics := get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+	if !strings.Contains(metrics, "ashlar_certificates_readable 0\n") || strings.Contains(metrics, "ashlar_certificate_expiry_timestamp_seconds{") {
+		t.Error("the metrics are those of a certificate that is not used")
+	}
+	if want := "private key does not match public key"; !strings.Contains(out.String(), want) {
+		t.Errorf("the log does not have %q:\n%s", want, out)
+	}
+	if err := os.Rename(filepath.Join(other, "a.key"), c.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, metrics = get(t, "http://"+s.operator.listener.Addr().String()+"/metrics"); !strings.Contains(metrics, "ashlar_certificates_readable 1\n") {
+		t.Error("a certificate and its key are not readable")
+	}
+}

@@ -171,7 +171,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		cacheReads:       desc("store_cache_reads_total", "Reads of the store's cache, by whether the block was in it.", "network", "result"),
 		backlog:          desc("store_backlog_bytes", "Bytes that compactions have to rewrite before the store is in order.", "network"),
 		expiry:           desc("certificate_expiry_timestamp_seconds", "When the certificate of the public listener expires.", "name"),
-		certificates:     desc("certificates_readable", "Whether all certificate files of the public listener can be read: 1, else 0."),
+		certificates:     desc("certificates_readable", "Whether all certificates of the public listener can be read, and with tls.key its key fits: 1, else 0."),
 		accountsWritable: desc("accounts_store_writable", "Whether the accounts' store accepts writes: 1, else 0."),
 
 		unsaved:    desc("accounts_unsaved", "Restrictions of keys, accounts and invitations that are in effect but not yet durable."),

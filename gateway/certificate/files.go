@@ -21,11 +21,13 @@ type files struct {
 	loaded  *tls.Certificate // guarded by mu
 	times   [2]time.Time     // guarded by mu: modification times of the loaded files
 	checked time.Time        // guarded by mu
+	failed  string           // guarded by mu: why the files could not be loaded; empty if they were
 }
 
 // FromFiles returns a configuration with the certificate in two PEM files. When the files
 // change, connections opened some seconds later use the new certificate. If the new files
-// cannot be read, the error is logged and the old certificate stays in use.
+// cannot be read, the error is logged, the old certificate stays in use, and later connections try
+// the files again.
 func FromFiles(certificate, key string, log *slog.Logger) (*tls.Config, error) {
 	f := &files{certificate: certificate, key: key, log: log}
 	if err := f.load(); err != nil {
@@ -40,21 +42,32 @@ func (f *files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if now := time.Now(); now.Sub(f.checked) >= checkInterval {
 		f.checked = now
 		if f.changed() {
-			if err := f.load(); err != nil {
-				f.log.Error("the renewed certificate is not used", "error", err)
-			} else {
-				f.log.Info("using a renewed certificate", "file", f.certificate)
-			}
+			f.renew()
 		}
 	}
 	return f.loaded, nil
 }
 
-// changed reports whether the files changed since they were loaded. A missing file is
-// taken as being replaced at the moment, not as changed.
+// renew loads the files. It logs an error once. f.mu must be held.
+func (f *files) renew() {
+	err := f.load()
+	if err == nil {
+		f.failed = ""
+		f.log.Info("using a renewed certificate", "file", f.certificate)
+		return
+	}
+	if err.Error() != f.failed {
+		f.failed = err.Error()
+		f.log.Error("the renewed certificate is not used", "error", err)
+	}
+}
+
+// changed reports whether the files changed since they were loaded, or could not be loaded: chmod
+// makes a file readable without another time. A missing file is taken as being replaced at the
+// moment, not as changed.
 func (f *files) changed() bool {
 	at, err := f.modified()
-	return err == nil && at != f.times
+	return err == nil && (at != f.times || f.failed != "")
 }
 
 // modified returns the modification times of the certificate and the key.
@@ -70,7 +83,7 @@ func (f *files) modified() (at [2]time.Time, err error) {
 }
 
 // load reads the files. It takes their times first, so a change during the read is seen by
-// the next check. Files that fail to load are not read again before they change.
+// the next check.
 func (f *files) load() error {
 	at, err := f.modified()
 	if err != nil {

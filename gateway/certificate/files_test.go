@@ -70,6 +70,7 @@ func TestFilesAreRenewed(t *testing.T) {
 	if err := f.load(); err != nil {
 		t.Fatal(err)
 	}
+	var hidden []byte
 	for _, step := range []struct {
 		what   string
 		change func()
@@ -79,8 +80,19 @@ func TestFilesAreRenewed(t *testing.T) {
 		{"as it was", func() {}, 1, ""},
 		{"renewed", func() { writePair(t, dir, 2) }, 2, "using a renewed certificate"},
 		{"broken", func() { write(t, certificate, []byte("nothing"), 3) }, 2, "the renewed certificate is not used"},
+		{"still broken", func() {}, 2, ""},
 		{"gone", func() { _ = os.Remove(certificate) }, 2, ""},
 		{"renewed again", func() { writePair(t, dir, 4) }, 4, "using a renewed certificate"},
+		{"its key unreadable", func() {
+			writePair(t, dir, 5)
+			var err error
+			if hidden, err = os.ReadFile(key); err != nil {
+				t.Fatal(err)
+			}
+			write(t, key, nil, 5)
+		}, 4, "the renewed certificate is not used"},
+		// As after chmod: the times of the files are the same.
+		{"its key readable", func() { write(t, key, hidden, 5) }, 5, "using a renewed certificate"},
 	} {
 		log.Reset()
 		step.change()
