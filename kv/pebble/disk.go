@@ -10,13 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// spaceRetry is how long a change waits before it is tried again on a full disk.
+// spaceRetry is how long a change waits before it is tried again on a full disk, or while too many
+// files are open.
 const spaceRetry = 100 * time.Millisecond
 
 // disk is the filesystem as Pebble sees it. A change that fails is reported to the guard
 // and never returns. A change that finds the disk full waits for space and then continues,
-// because the part that failed had no effect. This does not apply to a sync: after a failed
-// sync, the state of the disk is unknown.
+// because the part that failed had no effect. So does one that cannot open a file because too many
+// are open. This does not apply to a sync: after a failed sync, the state of the disk is unknown.
 //
 // Pebble reacts to some of these failures by ending the process, and to others by retrying
 // for ever. Blocking its goroutine at the failure prevents both. The goroutine holds no
@@ -45,20 +46,20 @@ func (d *disk) check(op, path string, err error) {
 	select {}
 }
 
-// named is an error with the path of the file.
+// named is an error with the path of the file, without the stack trace that Pebble adds.
 func named(op, path string, err error) error {
 	if has := (*fs.PathError)(nil); errors.As(err, &has) {
-		return err
+		return has
 	}
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// try makes a change, as soon as there is space for it.
+// try makes a change, as soon as there is space for it and its file can be opened.
 func (d *disk) try(op, path string, change func() error) {
 	err := change()
-	if isFull(err) {
+	if passes(err) {
 		d.guard.beginWaiting(named(op, path, err))
-		for isFull(err) {
+		for passes(err) {
 			select {
 			case <-d.guard.failed:
 				select {}

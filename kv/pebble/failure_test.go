@@ -157,6 +157,76 @@ func testDiskFull(t *testing.T, o pebble.Options, file string) {
 	closeStore(t, again)
 }
 
+// TestTooManyOpenFiles has no file be opened for a while, as when clients have too many connections.
+// Nothing of that is for good.
+func TestTooManyOpenFiles(t *testing.T) {
+	for name, o := range modes() {
+		t.Run(name, func(t *testing.T) { testTooManyOpenFiles(t, o) })
+	}
+}
+
+func testTooManyOpenFiles(t *testing.T, o pebble.Options) {
+	ctx := t.Context()
+	var crowded, unreadable atomic.Bool
+	refused := make(chan struct{}, 1)
+	o.Path = "store"
+	o.FS = errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpCreate, errorfs.OpReuseForWrite, errorfs.OpOpenDir:
+			if crowded.Load() {
+				return syscall.EMFILE
+			}
+		case errorfs.OpOpen:
+			if unreadable.Load() {
+				select {
+				case refused <- struct{}{}:
+				default:
+				}
+				return syscall.EMFILE
+			}
+		}
+		return nil
+	}))
+	s := open(t, o)
+	defer closeStore(t, s)
+	for range 2 {
+		crowded.Store(true)
+		b, err := writeUntilRefused(t, s)
+		if !errors.Is(err, syscall.EMFILE) || errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) || !strings.Contains(err.Error(), "store/") {
+			t.Errorf("got %v, expected that too many files are open, and the path of one", err)
+		}
+		if err := s.Stats().Refused; !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("Stats: %v", err)
+		}
+		crowded.Store(false)
+		for err = s.Write(ctx, b); errors.Is(err, syscall.EMFILE); err = s.Write(ctx, b) {
+			time.Sleep(time.Millisecond) // until what waits is done
+		}
+		if err := errors.Join(err, s.Sync(ctx), s.Stats().Refused); err != nil {
+			t.Fatalf("with fewer open files: %v", err)
+		}
+	}
+	unreadable.Store(true)
+	merged := make(chan error, 1)
+	go func() { merged <- s.Compact(ctx) }() // waits for merges that are tried again
+	select {
+	case err := <-merged: // a single table need not be opened
+		merged <- err
+	case <-refused:
+	}
+	unreadable.Store(false)
+	if err := <-merged; err != nil && !errors.Is(err, syscall.EMFILE) || errors.Is(err, kv.ErrFailed) {
+		t.Errorf("a merge of tables that cannot be opened: %v", err)
+	}
+	put(t, s, "last", 1, []byte("kept"))
+	if err := s.Compact(ctx); err != nil {
+		t.Errorf("a merge with fewer open files: %v", err)
+	}
+	if v, err := s.Get(ctx, rows, []byte("last"), 1, nil); err != nil || string(v) != "kept" {
+		t.Errorf("read %q, %v", v, err)
+	}
+}
+
 // TestReserve leaves so much free that what was accepted can be written out.
 func TestReserve(t *testing.T) {
 	disk := vfs.NewMem()

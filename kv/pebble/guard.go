@@ -8,12 +8,22 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"ashlar/kv"
 )
 
 // isFull says whether an error means that there is no space, a used up quota included.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// isCrowded says whether an error means that too many files are open, of the process or of the system.
+// Clients can bring this about with connections, so it must not end anything for good.
+func isCrowded(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// passes says whether a change that failed had no effect and can be tried again.
+func passes(err error) bool { return isFull(err) || isCrowded(err) }
 
 // nameFull adds [kv.ErrFull] to an error that means it.
 func nameFull(err error) error {
@@ -26,7 +36,8 @@ func nameFull(err error) error {
 // guard turns all that can go wrong in the background into two states of the store.
 //
 //   - Full: a change waits until the disk has space, see disk. Every write returns
-//     [kv.ErrFull] until that change is done.
+//     [kv.ErrFull] until that change is done. The same holds while too many files are open,
+//     but the error is the operating system's.
 //   - Failed: any other change failed. Every write returns the cause and [kv.ErrFailed],
 //     for good: only a new process can write again, after Pebble's recovery on opening.
 //
@@ -45,6 +56,7 @@ type guard struct {
 	waiting  int           // guarded by mu; changes that wait for space
 	pending  int           // guarded by mu; operations that run left before their end
 	full     error         // guarded by mu; why writes are refused; nil if nothing waits or is pending
+	last     error         // guarded by mu; the last value of full that was not nil
 	filledUp chan struct{} // guarded by mu; closed when full is set
 }
 
@@ -82,15 +94,20 @@ func (g *guard) problem() (filledUp <-chan struct{}, err error) {
 	return g.filledUp, g.full
 }
 
-// beginWaiting says that a change waits for space.
+// beginWaiting says that a change waits for space, or until its file can be opened.
 func (g *guard) beginWaiting(cause error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting++
 	if g.full == nil {
 		g.full = nameFull(cause)
+		g.last = g.full
 		close(g.filledUp)
-		g.log.Error("the disk is full; reads go on, writes are refused until there is space", "error", cause)
+		if isCrowded(cause) {
+			g.log.Error("too many files are open; writes are refused until some are closed", "error", cause)
+		} else {
+			g.log.Error("the disk is full; reads go on, writes are refused until there is space", "error", cause)
+		}
 	}
 }
 
@@ -105,8 +122,12 @@ func (g *guard) endWaiting() {
 // settle ends the state of being full if nothing waits or is pending. g.mu is held.
 func (g *guard) settle() {
 	if g.full != nil && g.waiting == 0 && g.pending == 0 {
+		if isCrowded(g.full) {
+			g.log.Info("files can be opened again; writes are accepted")
+		} else {
+			g.log.Info("the disk has space again; writes are accepted")
+		}
 		g.full, g.filledUp = nil, make(chan struct{})
-		g.log.Info("the disk has space again; writes are accepted")
 	}
 }
 
@@ -150,7 +171,7 @@ func (g *guard) leave(done <-chan error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.full == nil { // it has ended meanwhile
-		g.full, g.filledUp = kv.ErrFull, closed()
+		g.full, g.filledUp = g.last, closed()
 	}
 	full := g.full
 	g.pending++
@@ -174,8 +195,13 @@ func closed() chan struct{} {
 }
 
 // background takes an error of a flush, a compaction or another background job.
-// Pebble calls it on that job's goroutine and would begin the job again.
+// Pebble calls it on that job's goroutine and begins the job again. It does so in vain while the
+// job's tables cannot be opened, so it is slowed down.
 func (g *guard) background(err error) {
+	if isCrowded(err) {
+		time.Sleep(spaceRetry)
+		return
+	}
 	g.fail(err)
 	runtime.Goexit()
 }
