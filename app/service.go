@@ -209,7 +209,7 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	if err := s.restoreSpent(ctx); err != nil {
 		return err
 	}
-	at, err := listenConfig(ctx, &s.config)
+	at, err := s.listenConfig(ctx, &s.config)
 	if err != nil {
 		return err
 	}
