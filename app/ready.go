@@ -193,5 +193,5 @@ func whyUnreached(status *family.Status) string {
 			break
 		}
 	}
-	return "no upstream is usable: " + why
+	return "no upstream is usable: " + cmp.Or(why, "none has answered yet")
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"time"
 
 	"ashlar/chain"
@@ -74,6 +75,9 @@ func (p *Pursuit) Status() Status {
 	}
 	if status.Problem == "" && !used {
 		status.Problem = "no upstream is usable"
+		if !slices.ContainsFunc(p.nodes, func(c *candidate) bool { return c.reachable || c.why != "" }) {
+			status.Problem = "no upstream has answered yet"
+		}
 	}
 	if p.agreement.Quorum > 1 {
 		agreement := p.agreement
