@@ -21,7 +21,10 @@ func TestUnconfirmedChangeEndsWithSessions(t *testing.T) {
 			return err
 		},
 		"end of the sessions": func(f *fixture, id ID) error {
-			_, err := f.accounts.EndSessions(f.Context(), id.String())
+			h, err := f.accounts.holder(id)
+			if err == nil {
+				_, _, err = f.accounts.EndSessions(f.Context(), h.load().session())
+			}
 			return err
 		},
 	} {

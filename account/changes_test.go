@@ -24,7 +24,7 @@ func (f *fixture) rows(id string) uint64 {
 func TestChangesAreCounted(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	ctx := t.Context()
-	mine, _ := f.register(somebody, secret)
+	mine, session := f.register(somebody, secret)
 	yours, _ := f.register("other@example.org", secret)
 	keys := f.keys.Of(mine.ID)
 	id := f.key(keys, NewKey{Name: "a"}).Key.ID.String()
@@ -40,7 +40,7 @@ func TestChangesAreCounted(t *testing.T) {
 		"edit":             func() error { _, err := keys.Edit(ctx, id, KeyEdit{Rules: &rules}); return err },
 		"rotate":           func() error { _, err := keys.Rotate(ctx, id, 0); return err },
 		"guard":            func() error { _, err := keys.Guard(ctx, id); return err },
-		"end the sessions": func() error { _, err := f.accounts.EndSessions(ctx, somebody); return err },
+		"end the sessions": func() error { _, _, err := f.accounts.EndSessions(ctx, session); return err },
 	}
 	before := f.rows(id)
 	for what, do := range tried {

@@ -110,23 +110,6 @@ func (a *Accounts) rehash(ctx context.Context, p *person, password string) (*per
 	return rehashed, err
 }
 
-// Begin begins a session of an account without a proof. The caller has authenticated the user,
-// such as by a session that [Accounts.EndSessions] has ended since.
-func (a *Accounts) Begin(id ID) (Account, Session, error) {
-	h, err := a.holder(id)
-	if err != nil {
-		return Account{}, "", err
-	}
-	p := h.load()
-	if p.IsTeam() {
-		return Account{}, "", ErrTeam
-	}
-	if !p.Enabled() {
-		return Account{}, "", ErrDisabled
-	}
-	return p.Account, p.session(), nil
-}
-
 // Resume returns the current state of a session's account, or ErrSession.
 func (a *Accounts) Resume(s Session) (Account, error) {
 	text, epoch, _ := strings.Cut(string(s), ".")
@@ -145,12 +128,24 @@ func (a *Accounts) Resume(s Session) (Account, error) {
 	return p.Account, nil
 }
 
-// EndSessions ends all sessions of an account, on behalf of its user.
-func (a *Accounts) EndSessions(ctx context.Context, idOrEmail string) (Account, error) {
-	return a.changed(ctx, idOrEmail, "end the sessions of", atOnce, func(p *person) error {
+// EndSessions ends all sessions of an account, on behalf of the user of one of them, and returns
+// another one that replaces it. It returns ErrSession if that one has ended.
+func (a *Accounts) EndSessions(ctx context.Context, of Session) (Account, Session, error) {
+	known, err := a.Resume(of)
+	if err != nil {
+		return Account{}, "", err
+	}
+	p, err := a.change(ctx, known.ID.String(), "end the sessions of", atOnce, func(p *person) error {
+		if !p.Enabled() || p.session() != of {
+			return ErrSession // ended concurrently
+		}
 		p.epoch++
 		return a.countChange(p.ID)
 	})
+	if err != nil {
+		return Account{}, "", err
+	}
+	return a.described(p), p.session(), nil
 }
 
 // ChangePassword changes the password of an account, given the old one. It ends all

@@ -33,11 +33,18 @@ func TestRegisterSignInAndOut(t *testing.T) {
 			t.Errorf("session %q: %v", wrong, err)
 		}
 	}
-	if _, err := f.accounts.EndSessions(ctx, somebody); err != nil {
+	_, other, err := f.accounts.EndSessions(ctx, session)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.accounts.Resume(session); !errors.Is(err, ErrSession) {
 		t.Errorf("a session that was ended: %v", err)
+	}
+	if _, _, err := f.accounts.EndSessions(ctx, session); !errors.Is(err, ErrSession) {
+		t.Errorf("a session that was ended ends others: %v", err)
+	}
+	if got, err := f.accounts.Resume(other); err != nil || got != made {
+		t.Errorf("the session that goes on is of %+v, %v", got, err)
 	}
 }
 

@@ -153,7 +153,6 @@ func TestTeamsCannotSignIn(t *testing.T) {
 		"reset":    func() error { _, _, err := f.accounts.Reset(ctx, id); return err },
 		"role":     func() error { _, err := f.accounts.SetRole(ctx, id, RoleOperator); return err },
 		"token":    func() error { _, _, err := f.accounts.CreateToken(ctx, team.ID, "x", MaxTokenTime); return err },
-		"begin":    func() error { _, _, err := f.accounts.Begin(team.ID); return err },
 		"member":   func() error { _, err := f.accounts.AddMember(ctx, team.ID, id, TeamViewer); return err },
 		"new team": func() error { _, err := f.accounts.CreateTeam(ctx, "x", team.ID); return err },
 	} {

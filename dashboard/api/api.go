@@ -2,6 +2,7 @@
 package api
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -85,16 +86,31 @@ func Handlers(config *site.Config) map[string]http.Handler {
 	return handlers
 }
 
-// serve answers a request. A token has the rights that its owner has now: a role in a team is
-// looked up for each request.
-func serve(config *site.Config, w http.ResponseWriter, r *http.Request, o operation) {
+// identify returns the owner of a request's token, and the account that the request is about, if the
+// owner may do this. A token has the rights that its owner has now: a role in a team is looked up for
+// each request.
+func identify(config *site.Config, r *http.Request, o operation) (owner account.Account, chosen site.Chosen, err error) {
 	text, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	owner, err := config.Accounts.WithToken(text, site.Client(r))
-	if err != nil {
+	if owner, err = config.Accounts.WithToken(text, site.Client(r)); err == nil {
+		chosen, err = site.Choose(config.Accounts, &owner, r, o.needs)
+	}
+	return owner, chosen, err
+}
+
+// serve answers a request.
+func serve(config *site.Config, w http.ResponseWriter, r *http.Request, o operation) {
+	if _, _, err := identify(config, r, o); err != nil {
 		refuse(config, w, r, err)
 		return
 	}
-	chosen, err := site.Choose(config.Accounts, &owner, r, o.needs)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuse(config, w, r, errBody)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	// A client may take a minute to send a body, and a token or a role that has ended meanwhile must not count.
+	owner, chosen, err := identify(config, r, o)
 	if err != nil {
 		refuse(config, w, r, err)
 		return

@@ -121,12 +121,7 @@ func changePassword(v *site.Visit) error {
 
 // endSessions ends all other sessions of the account.
 func endSessions(v *site.Visit) error {
-	accounts := v.Config.Accounts
-	ended, err := accounts.EndSessions(v.R.Context(), v.Who.ID.String())
-	if err != nil {
-		return err
-	}
-	_, session, err := accounts.Begin(v.Who.ID)
+	ended, session, err := v.Config.Accounts.EndSessions(v.R.Context(), v.Session)
 	if err != nil {
 		return err
 	}

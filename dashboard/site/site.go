@@ -127,11 +127,14 @@ const (
 func (s *Site) page(p Page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sessions := s.sessions(r)
+		unread := s.readForm(sessions, &p, w, r)
 		sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			v := &Visit{Config: s.config, Sessions: sessions, W: w, R: r, log: s.log, pages: s.pages}
 			if err := v.admit(&p); err != nil {
 				v.fail(err)
+			} else if unread != nil {
+				v.fail(unread)
 			} else if err := p.serve(v); err != nil {
 				v.fail(err)
 			}

@@ -33,6 +33,7 @@ type Visit struct {
 	W        http.ResponseWriter
 	R        *http.Request
 	Who      *account.Account // the signed-in account, or nil
+	Session  account.Session  // of Who
 	Chosen                    // the account that the page is about; empty if nobody is signed in
 
 	log   *slog.Logger
@@ -53,7 +54,7 @@ func (v *Visit) admit(p *Page) error {
 	if session := v.Sessions.GetString(v.R.Context(), sessionAccount); session != "" {
 		switch known, err := v.Config.Accounts.Resume(account.Session(session)); {
 		case err == nil:
-			v.Who = &known
+			v.Who, v.Session = &known, account.Session(session)
 		case errors.Is(err, account.ErrSession):
 			v.Sessions.Remove(v.R.Context(), sessionAccount)
 		default:
@@ -79,26 +80,45 @@ func (v *Visit) admit(p *Page) error {
 		}
 		v.Chosen = chosen
 	}
-	if strings.HasPrefix(v.R.Pattern, http.MethodPost+" ") { // other pages read no form
-		return v.readForm()
+	return nil
+}
+
+// readForm reads the form of a request, if the page takes one. It precedes everything that decides
+// what the visitor may do: a client may take a minute to send a form, and a session or a role that
+// has ended meanwhile must not count. Any other encoding is rejected, because it would be read as a
+// form with every field empty.
+func (s *Site) readForm(sessions *scs.SessionManager, p *Page, w http.ResponseWriter, r *http.Request) error {
+	if !strings.HasPrefix(r.Pattern, http.MethodPost+" ") {
+		return nil
+	}
+	encoding, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || encoding != "application/x-www-form-urlencoded" {
+		return errEncoding
+	}
+	if !s.signedIn(sessions, r) {
+		if p.access != public {
+			return nil // it is refused without
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxStrangersForm)
+	}
+	if err := r.ParseForm(); err != nil {
+		return fmt.Errorf("%w: %w", ErrForm, err)
 	}
 	return nil
 }
 
-// readForm reads the form. Any other encoding is rejected, because it would be read as a
-// form with every field empty.
-func (v *Visit) readForm() error {
-	encoding, _, err := mime.ParseMediaType(v.R.Header.Get("Content-Type"))
-	if err != nil || encoding != "application/x-www-form-urlencoded" {
-		return errEncoding
+// signedIn reports whether a request has a session of a signed-in user at the moment.
+func (s *Site) signedIn(sessions *scs.SessionManager, r *http.Request) bool {
+	cookie, err := r.Cookie(sessions.Cookie.Name)
+	if err != nil {
+		return false
 	}
-	if v.Who == nil {
-		v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxStrangersForm)
+	ctx, err := sessions.Load(r.Context(), cookie.Value)
+	if err != nil {
+		return false
 	}
-	if err := v.R.ParseForm(); err != nil {
-		return fmt.Errorf("%w: %w", ErrForm, err)
-	}
-	return nil
+	_, err = s.config.Accounts.Resume(account.Session(sessions.GetString(ctx, sessionAccount)))
+	return err == nil
 }
 
 // Begin signs a visitor in. The session gets a new token, so that an old one that leaked is
@@ -263,7 +283,7 @@ func (v *Visit) fail(err error) {
 	if v.R.Context().Err() != nil {
 		return // the client has disconnected
 	}
-	if errors.Is(err, errSignIn) {
+	if errors.Is(err, errSignIn) || errors.Is(err, account.ErrSession) {
 		// The path of a form leads to its page, too, see formsOnly.
 		_ = v.Redirect("/signin?next=" + url.QueryEscape(v.R.URL.RequestURI())) // cannot fail
 		return
