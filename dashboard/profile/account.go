@@ -108,7 +108,7 @@ func changePassword(v *site.Visit) error {
 		}
 		return showAccount(v, accountForms{password: f})
 	}
-	if err := v.Begin(session); err != nil {
+	if err := v.Continue(session); err != nil {
 		return err
 	}
 	now, err := v.Config.Accounts.Find(v.Who.ID.String())
@@ -125,7 +125,7 @@ func endSessions(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.Begin(session); err != nil {
+	if err := v.Continue(session); err != nil {
 		return err
 	}
 	v.SayEnded("All other sessions have ended.", ended.ID, ended.Unsaved)

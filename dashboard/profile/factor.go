@@ -74,7 +74,7 @@ func enrol(v *site.Visit) error {
 		var codes []string
 		var session account.Session
 		if codes, session, err = v.Config.Accounts.Enrol(v.R.Context(), v.Who.ID, secret, f.Value("code"), by); err == nil {
-			if err := v.Begin(session); err != nil {
+			if err := v.Continue(session); err != nil {
 				return err
 			}
 			return showCodes(v, codes)

@@ -150,7 +150,7 @@ func takeMadePasskey(v *site.Visit) error {
 	if err != nil {
 		return makingFailed(v, &m, err)
 	}
-	if err := v.Begin(session); err != nil {
+	if err := v.Continue(session); err != nil {
 		return err
 	}
 	now, err := v.Config.Accounts.Find(v.Who.ID.String())

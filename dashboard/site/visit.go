@@ -144,6 +144,19 @@ func (v *Visit) Begin(session account.Session) error {
 	return nil
 }
 
+// Continue replaces the visitor's session by another one of the same account, after a change that
+// ends all others. It began, and ends, when the one before did: only a sign-in begins one anew.
+func (v *Visit) Continue(session account.Session) error {
+	ctx := v.R.Context()
+	ends := v.Sessions.Deadline(ctx)
+	if err := v.Sessions.RenewToken(ctx); err != nil {
+		return err
+	}
+	v.Sessions.SetDeadline(ctx, ends)
+	v.Sessions.Put(ctx, sessionAccount, string(session))
+	return nil
+}
+
 // Enter finishes an attempt to sign in, whose results are given: it begins a session, or asks
 // for a code of the second factor. Then it redirects to a path. Other errors are returned.
 func (v *Visit) Enter(session account.Session, err error, next string) error {
