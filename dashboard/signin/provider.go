@@ -56,6 +56,9 @@ func connect(v *site.Visit) error {
 	if v.Config.Provider == nil {
 		return site.ErrNoPage
 	}
+	if err := v.Fresh(); err != nil {
+		return providerFailed(v, err)
+	}
 	err := v.Config.Accounts.MayLink(v.R.Context(), v.Who.ID, v.R.PostForm.Get("provider-password"), site.Client(v.R))
 	if errors.Is(err, account.ErrCredentials) {
 		p := providerPage{Name: v.Config.Provider.Name(), Problem: "This is not your current password."}

@@ -2,9 +2,27 @@ package site
 
 import (
 	"errors"
+	"time"
 
 	"ashlar/account"
 )
+
+// freshTime is how long after a sign-in the user of an account without a password may make sensitive
+// changes.
+const freshTime = 10 * time.Minute
+
+// ErrStale means that the user of an account without a password signed in too long ago to make a
+// sensitive change.
+var ErrStale = errors.New("your account has no password that could be asked for: sign out, sign in again, and repeat this within 10 minutes")
+
+// Fresh returns ErrStale unless the visitor's account has a password, which sensitive changes ask for,
+// or the session has just begun: one that leaked must not become lasting access.
+func (v *Visit) Fresh() error {
+	if v.Who.Password || time.Since(v.Began()) < freshTime {
+		return nil
+	}
+	return ErrStale
+}
 
 // CodeField asks for a code of an account's second factor. The field's name begins with a
 // prefix, because a page may have several forms.
@@ -40,6 +58,9 @@ func (v *Visit) ReadProof(f *Form, prefix string) (account.Proof, error) {
 // ReadReproof reads a form with ProofFields.
 func (v *Visit) ReadReproof(f *Form, prefix string) (account.Reproof, error) {
 	proof, err := v.ReadProof(f, prefix)
+	if err == nil && v.Who.SecondFactor.IsZero() {
+		err = v.Fresh()
+	}
 	return account.Reproof{Password: f.Value(prefix + "password"), Proof: proof, Address: Client(v.R)}, err
 }
 
@@ -49,6 +70,8 @@ func ProofRefused(f *Form, prefix string, err error) error {
 	var invalid *account.Invalid
 	problem, ofPasskey := PasskeyProblem(err)
 	switch {
+	case errors.Is(err, ErrStale):
+		f.Problem = Sentence(err.Error())
 	case errors.Is(err, account.ErrCredentials):
 		f.Fail(prefix+"password", "This is not your current password.")
 	case errors.Is(err, account.ErrCode):
