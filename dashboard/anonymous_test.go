@@ -1,9 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"testing"
 
@@ -25,13 +22,9 @@ func stored(s *service, send func(*browser) page) (n int, last page) {
 
 // Visitors who are not signed in cannot store sessions at any rate, which would fill the disk.
 func TestVisitorsStoreFewSessions(t *testing.T) {
-	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		issuer := "http://" + r.Host
-		fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, issuer, issuer+"/auth", issuer+"/token", issuer+"/keys")
-	}))
-	defer provider.Close()
+	provider := startStub(t)
 	s := serveWith(t, account.RegistrationInvited, func(_ string, c *site.Config) {
-		c.Provider = oidc.New(oidc.Config{Issuer: provider.URL, Client: "ashlar", Name: "Example"})
+		c.Provider = oidc.New(oidc.Config{Issuer: provider, Client: "ashlar", Name: "Example"})
 	})
 	n, last := stored(s, func(b *browser) page { return b.post("/signin/code", url.Values{"code": {"123456"}}) })
 	if n > 0 {

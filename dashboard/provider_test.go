@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -52,6 +53,22 @@ func startProvider(t *testing.T, dashboard string) string {
 	}
 	t.Fatal("the provider did not start")
 	return ""
+}
+
+// startStub starts a provider that names its endpoints and answers no other requests, and returns
+// its URL.
+func startStub(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		issuer := "http://" + r.Host
+		if r.URL.Path != "/.well-known/openid-configuration" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, issuer, issuer+"/auth", issuer+"/token", issuer+"/keys")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // serveWithProvider serves a dashboard whose users sign in with a real provider.
@@ -242,6 +259,29 @@ func TestAddressWithoutPassword(t *testing.T) {
 	if strings.Contains(p.body, `name="email-password"`) {
 		t.Error("the page asks for a password that there is not")
 	}
+}
+
+// An answer of the provider that belongs to no sign-in, such as that of an earlier tab, ends none. One
+// that does is used once.
+func TestProviderInTwoTabs(t *testing.T) {
+	provider := startStub(t)
+	s := serveWith(t, account.RegistrationInvited, func(_ string, c *site.Config) {
+		c.Provider = oidc.New(oidc.Config{Issuer: provider, Client: "ashlar", Name: "Example"})
+	})
+	b := s.browser()
+	begin := func() (back string) {
+		t.Helper()
+		to, err := url.Parse(b.get("/signin/provider").header.Get("Location"))
+		if err != nil || to.Query().Get("state") == "" {
+			t.Fatalf("the sign-in continues at %v, %v", to, err)
+		}
+		return "/signin/provider/back?" + url.Values{"code": {"x"}, "state": {to.Query().Get("state")}}.Encode()
+	}
+	first, second := begin(), begin()
+	b.get(first).says(t, http.StatusForbidden, "did not confirm who you are")
+	b.get("/signin/provider/back").says(t, http.StatusForbidden, "did not confirm who you are")
+	b.get(second).says(t, http.StatusBadGateway, "does not answer as expected") // asked for tokens
+	b.get(second).says(t, http.StatusForbidden, "did not confirm who you are")
 }
 
 // While the provider does not answer, the server starts and passwords work.

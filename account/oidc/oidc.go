@@ -149,10 +149,15 @@ func (f *flag) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// Matches reports whether a query with which the provider sent the user back is the answer to the attempt.
+func (a Attempt) Matches(answer url.Values) bool {
+	return a.State != "" && subtle.ConstantTimeCompare([]byte(a.State), []byte(answer.Get("state"))) == 1
+}
+
 // Finish finishes a sign-in with the query with which the provider sent the user back.
 func (p *Provider) Finish(ctx context.Context, a Attempt, answer url.Values) (Identity, error) {
 	switch {
-	case a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(answer.Get("state"))) != 1:
+	case !a.Matches(answer):
 		return Identity{}, fmt.Errorf("%w: the answer belongs to no sign-in of this browser", ErrRefused)
 	case time.Now().Unix() >= a.Until:
 		return Identity{}, fmt.Errorf("%w: it took longer than %v", ErrRefused, AttemptTime)

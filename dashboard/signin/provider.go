@@ -95,13 +95,17 @@ func fromProvider(v *site.Visit) error {
 	if v.Config.Provider == nil {
 		return site.ErrNoPage
 	}
+	ctx := v.R.Context()
 	var a attempt // an empty one matches no answer
-	if text := v.Sessions.PopString(v.R.Context(), sessionAttempt); text != "" {
+	if text := v.Sessions.GetString(ctx, sessionAttempt); text != "" {
 		if err := json.Unmarshal([]byte(text), &a); err != nil {
 			return err
 		}
 	}
-	who, err := v.Config.Provider.Finish(v.R.Context(), a.Attempt, v.R.URL.Query())
+	if a.Matches(v.R.URL.Query()) { // else the attempt may go on in another tab
+		v.Sessions.Remove(ctx, sessionAttempt)
+	}
+	who, err := v.Config.Provider.Finish(ctx, a.Attempt, v.R.URL.Query())
 	if err != nil {
 		return providerFailed(v, err)
 	}
