@@ -103,7 +103,7 @@ func (r *Keyring) hasPlace(owner *Account) error {
 		}
 	}
 	if most := r.accounts.MaxKeys(owner); live >= most {
-		return fmt.Errorf("%w: the account has %d of at most %d keys: revoke one first", ErrTooMany, live, most)
+		return fmt.Errorf("%w: the account has as many keys as it may have at once (%d): revoke one first", ErrTooMany, most)
 	}
 	return nil
 }

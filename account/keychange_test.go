@@ -221,7 +221,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 	}
 
 	f.key(keys, NewKey{Name: "second"})
-	if _, err := keys.Create(ctx, NewKey{Name: "third"}); !errors.Is(err, ErrTooMany) || !strings.Contains(err.Error(), "may have 2") {
+	if _, err := keys.Create(ctx, NewKey{Name: "third"}); !errors.Is(err, ErrTooMany) || !strings.Contains(err.Error(), "may have at once (2)") {
 		t.Errorf("a key too many: %v", err)
 	}
 	if _, err := f.accounts.SetLimits(ctx, somebody, Limits{Keys: 3}); err != nil {

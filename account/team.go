@@ -252,7 +252,7 @@ func (a *Accounts) mayBecome(role TeamRole, member, by ID) error {
 		return nil
 	}
 	if owned, most := len(a.owned(member)), a.policy.Load().teams; owned >= most {
-		return fmt.Errorf("%w: the account owns %d of at most %d teams", ErrTooMany, owned, most)
+		return fmt.Errorf("%w: the account owns as many teams as it may own (%d)", ErrTooMany, most)
 	}
 	return nil
 }

@@ -250,7 +250,7 @@ func TestAsManyKeysAsThereMayBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.post("/keys/new", url.Values{"name": {"one"}}).says(t, 200, "Your new key")
-	b.post("/keys/new", url.Values{"name": {"two"}}).says(t, 422, "may have 1 at once", `value="two"`)
+	b.post("/keys/new", url.Values{"name": {"two"}}).says(t, 422, "may have at once (1)", `value="two"`)
 }
 
 // Changes stay in the store for ever, so too many or too long ones are rejected.

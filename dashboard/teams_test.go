@@ -140,7 +140,7 @@ func (g *group) operate() {
 	}
 	boss.post("/people/"+id, url.Values{"do": {"reset"}}).says(g.T, 422, "nobody signs in to it")
 	boss.post("/people/"+id, url.Values{"do": {"save"}, "keys": {"1"}}).leads(g.T, "/people/"+id)
-	member.post(team+"/keys/new", url.Values{"name": {"second"}}).says(g.T, 422, "may have 1 at once")
+	member.post(team+"/keys/new", url.Values{"name": {"second"}}).says(g.T, 422, "may have at once (1)")
 	boss.get("/audit?account="+id).says(g.T, 200, "Granite", "Remove "+who.ID.String()+" from team "+id)
 	boss.post("/people/"+id, url.Values{"do": {"disable"}}).leads(g.T, "/people/"+id)
 	member.get(team+"/keys").says(g.T, 403, "disabled")
