@@ -21,6 +21,10 @@ func interruptible(ctx context.Context, rules params.Rules, contracts vm.Precomp
 			if !rules.IsOsaka { // which limits the operands
 				contracts[address] = &interruptibleModexp{contract, end, modexpWork}
 			}
+		case "BN254_PAIRING":
+			contracts[address] = &interruptiblePairing{contract, end, pairedAtOnce, bn254Pair, newBN254Pairing}
+		case "BLS12_PAIRING_CHECK":
+			contracts[address] = &interruptiblePairing{contract, end, pairedAtOnce, bls12381Pair, newBLS12381Pairing}
 		case "BLS12_G1MSM":
 			contracts[address] = &interruptibleSum{contract, end, sumPoints, vm.PrecompiledContractsPrague[addG1], 128 + 32}
 		case "BLS12_G2MSM":
