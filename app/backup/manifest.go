@@ -75,7 +75,7 @@ func (s *Store) bytes() (sum int64) {
 // Only returns the manifest with the named stores, or an error if one of them is missing.
 func (m *Manifest) Only(names []string) (*Manifest, error) {
 	part := *m
-	part.Stores, part.Lacks = nil, nil
+	part.Stores, part.Lacks, part.Partial = nil, nil, false // all that is wanted
 	for _, name := range names {
 		at := slices.IndexFunc(m.Stores, func(s Store) bool { return s.Name == name })
 		if at < 0 && slices.Contains(m.Lacks, name) {

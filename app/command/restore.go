@@ -86,9 +86,11 @@ func (r Restore) load(ctx context.Context) (backup.Target, *backup.Manifest, err
 	return target, manifest, err
 }
 
-// checkComplete rejects a backup that lacks stores, unless it was named.
+// checkComplete rejects a backup that lacks stores or has only some of them, unless it was named.
 func (r Restore) checkComplete(m *backup.Manifest) error {
 	switch {
+	case m.Partial && r.Backup == "":
+		return errors.New("the newest backup was made with --network, so it has no accounts and may lack networks (want --backup NAME or --network; see ashlar restore --list)")
 	case len(m.Lacks) == 0:
 		return nil
 	case r.Backup == "":
