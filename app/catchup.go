@@ -70,8 +70,11 @@ func (n *Network) watchPace(ctx context.Context) error {
 			case logged && pace == nil:
 				slog.Info("caught up", "network", n.Name, "block", status.Head)
 			case logged:
-				slog.InfoContext(recent.Progress(ctx), "catching up", "network", n.Name, "block", status.Head, "behind", status.Behind(),
-					"blocks_per_second", int64(pace.Rate), "remaining", time.Duration(pace.Remaining)*time.Second)
+				args := []any{"network", n.Name, "block", status.Head, "behind", status.Behind(), "blocks_per_second", int64(pace.Rate)}
+				if pace.Remaining > 0 { // else it is not known
+					args = append(args, "remaining", time.Duration(pace.Remaining)*time.Second)
+				}
+				slog.InfoContext(recent.Progress(ctx), "catching up", args...)
 			}
 		}
 	}

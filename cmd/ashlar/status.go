@@ -188,7 +188,7 @@ func printProblems(status app.Status) {
 			fmt.Fprintf(stdout(), "%s does not follow its source: %s\n", n.Name, n.Source.Problem)
 		}
 		if c := n.CatchUp; c != nil {
-			fmt.Fprintf(stdout(), "%s is %s behind; %.0f blocks/s, %s remaining\n", n.Name, family.Counted(n.Behind(), "block"), c.Rate, app.Lasting(time.Duration(c.Remaining)*time.Second))
+			fmt.Fprintf(stdout(), "%s is %s\n", n.Name, behind(n.Behind(), c))
 		}
 		if light := n.LightClient; light != nil {
 			printLightClient(n.Name, light)
@@ -196,6 +196,15 @@ func printProblems(status app.Status) {
 			fmt.Fprintf(stdout(), "%s is driven by a consensus client, %s\n", n.Name, lastHeard(n.Consensus))
 		}
 	}
+}
+
+// behind says how far a network is from the head, and how fast it gets there.
+func behind(blocks uint64, c *family.CatchUp) string {
+	text := fmt.Sprintf("%s behind; %.0f blocks/s", family.Counted(blocks, "block"), c.Rate)
+	if c.Remaining > 0 { // else it is not known
+		text += ", " + app.Lasting(time.Duration(c.Remaining)*time.Second) + " remaining"
+	}
+	return text
 }
 
 // printLightClient prints what a network's light client sees, and which nodes are of no use to it.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ashlar/app"
+	"ashlar/family"
 )
 
 // TestStatusOfTheRest: a network that cannot be read is named with the reason, the others are shown, and
@@ -56,5 +57,17 @@ func TestStatusOfNothing(t *testing.T) {
 	}
 	if code, out := runCommand(t, "status", "--data", dir, "--json"); code != 0 || !strings.Contains(out, `"networks": []`) {
 		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// TestBehind: a network that does not come nearer to the head has no remaining time, not even 0s.
+func TestBehind(t *testing.T) {
+	for want, c := range map[string]family.CatchUp{
+		"30 blocks behind; 7 blocks/s, 8s remaining": {Rate: 7, Remaining: 8},
+		"30 blocks behind; 0 blocks/s":               {},
+	} {
+		if got := behind(30, &c); got != want {
+			t.Errorf("got %q, expected %q", got, want)
+		}
 	}
 }
