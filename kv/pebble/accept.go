@@ -52,13 +52,16 @@ func openDatabase(o Options, config *lsm.Options, g *guard) (*Store, error) {
 	})
 	if err != nil {
 		if _, full := g.problem(); full != nil {
-			g.fail(full) // what waits for space must not go on when this has returned
+			g.fail(full)
 		}
+		// What waits for space must not go on when this has returned.
+		g.stop()
 		if kv.IsDamage(nameFull(err)) { // Pebble's errors do not tell damage from a later format
 			err = fmt.Errorf("%w; if the store's files are damaged, check the disk and restore a backup", err)
 		}
 		return nil, err
 	}
+	g.opened.Store(true)
 	pool, err := newPool(db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -56,7 +57,7 @@ func named(op, path string, err error) error {
 
 // try makes a change, as soon as there is space for it and its file can be opened.
 func (d *disk) try(op, path string, change func() error) {
-	err := change()
+	err := d.guard.change(change)
 	if passes(err) {
 		d.guard.beginWaiting(named(op, path, err))
 		for passes(err) {
@@ -65,7 +66,7 @@ func (d *disk) try(op, path string, change func() error) {
 				select {}
 			case <-time.After(spaceRetry):
 			}
-			err = change()
+			err = d.guard.change(change)
 		}
 		defer d.guard.endWaiting()
 	}
@@ -117,6 +118,10 @@ func (d *disk) Rename(oldname, newname string) error {
 }
 
 func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+// Lock takes nothing, because the store holds the directory's lock for as long as Pebble may write.
+// A Pebble that is stuck would never release it.
+func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // diskFile is a file or directory open for changes.
 type diskFile struct {

@@ -1,8 +1,11 @@
 package pebble_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -225,6 +228,53 @@ func testTooManyOpenFiles(t *testing.T, o pebble.Options) {
 	if v, err := s.Get(ctx, rows, []byte("last"), 1, nil); err != nil || string(v) != "kept" {
 		t.Errorf("read %q, %v", v, err)
 	}
+}
+
+// TestOpenOnFullDisk: the error says how much space must be free, and nothing says that reads go on.
+// The store opens when there is space.
+func TestOpenOnFullDisk(t *testing.T) {
+	for _, file := range []string{"owner.pid", ".sst", "MANIFEST"} {
+		for _, test := range []struct{ total, expected uint64 }{
+			{100 << 30, 513}, // the reserve
+			{200 << 20, 20},  // a memtable, and the log of 3 MiB
+		} {
+			t.Run(fmt.Sprintf("%s/%d MiB", file, test.total>>20), func(t *testing.T) {
+				testOpenOnFullDisk(t, file, test.total, test.expected)
+			})
+		}
+	}
+}
+
+func testOpenOnFullDisk(t *testing.T, file string, total, expected uint64) {
+	disk := vfs.NewMem()
+	var full *atomic.Bool
+	var log bytes.Buffer
+	o := pebble.Options{Path: "store", Options: kv.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	o.FS, full = breaking(disk, file, syscall.ENOSPC, false)
+	s := open(t, o)
+	put(t, s, "before", 1, make([]byte, 3<<20))
+	closeStore(t, s)
+	disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: total})
+	full.Store(true)
+	_, err := pebble.Open(o)
+	if want := fmt.Sprintf("expected at least %d MiB of free space", expected); !errors.Is(err, kv.ErrFull) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, expected that the disk is full: %s", err, want)
+	}
+	if strings.Contains(log.String(), "reads go on") {
+		t.Errorf("the log of a store that does not open: %s", &log)
+	}
+	full.Store(false)
+	disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: total, AvailBytes: total})
+	s = open(t, o) // in the same process
+	put(t, s, "after", 1, []byte("kept"))
+	closeStore(t, s)
+	s = open(t, o)
+	for partition, size := range map[string]int{"before": 3 << 20, "after": 4} {
+		if v, err := s.Get(t.Context(), rows, []byte(partition), 1, nil); err != nil || len(v) != size {
+			t.Errorf("read %q after opening with space: %d bytes, %v", partition, len(v), err)
+		}
+	}
+	closeStore(t, s)
 }
 
 // TestReserve leaves so much free that what was accepted can be written out.

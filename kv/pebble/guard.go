@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,9 +49,12 @@ func nameFull(err error) error {
 // disk for how its goroutines are held.
 type guard struct {
 	log    *slog.Logger
+	opened atomic.Bool   // before, whoever opens the store gets the error, and nothing goes on
 	failed chan struct{} // closed by the first failure
 	once   sync.Once
 	cause  error // set before failed is closed
+
+	changing sync.RWMutex // held, for reading, while the disk is changed; see stop
 
 	mu       sync.Mutex
 	waiting  int           // guarded by mu; changes that wait for space
@@ -74,14 +78,32 @@ func (g *guard) err() error {
 	}
 }
 
+// report logs what happens to an open store.
+func (g *guard) report(level slog.Level, message string, args ...any) {
+	if g.opened.Load() {
+		g.log.Log(context.Background(), level, message, args...)
+	}
+}
+
 func (g *guard) fail(cause error) {
 	g.once.Do(func() {
 		cause = nameFull(cause)
 		g.cause = fmt.Errorf("%w (%w)", cause, kv.ErrFailed)
 		close(g.failed)
-		g.log.Error("store failed; reads go on, writes are refused until the process is started again", "error", cause)
+		g.report(slog.LevelError, "store failed; reads go on, writes are refused until the process is started again", "error", cause)
 	})
 }
+
+// change makes a change of the disk.
+func (g *guard) change(do func() error) error {
+	g.changing.RLock()
+	defer g.changing.RUnlock()
+	return do()
+}
+
+// stop returns when the changes under way are done, and none begins after it: the store is left to
+// whoever opens it next. It must be called once.
+func (g *guard) stop() { g.changing.Lock() }
 
 // problem returns why writes are refused now, or nil, and a channel that is closed when
 // they are refused because the disk is full.
@@ -104,9 +126,9 @@ func (g *guard) beginWaiting(cause error) {
 		g.last = g.full
 		close(g.filledUp)
 		if isCrowded(cause) {
-			g.log.Error("too many files are open; writes are refused until some are closed", "error", cause)
+			g.report(slog.LevelError, "too many files are open; writes are refused until some are closed", "error", cause)
 		} else {
-			g.log.Error("the disk is full; reads go on, writes are refused until there is space", "error", cause)
+			g.report(slog.LevelError, "the disk is full; reads go on, writes are refused until there is space", "error", cause)
 		}
 	}
 }
@@ -123,9 +145,9 @@ func (g *guard) endWaiting() {
 func (g *guard) settle() {
 	if g.full != nil && g.waiting == 0 && g.pending == 0 {
 		if isCrowded(g.full) {
-			g.log.Info("files can be opened again; writes are accepted")
+			g.report(slog.LevelInfo, "files can be opened again; writes are accepted")
 		} else {
-			g.log.Info("the disk has space again; writes are accepted")
+			g.report(slog.LevelInfo, "the disk has space again; writes are accepted")
 		}
 		g.full, g.filledUp = nil, make(chan struct{})
 	}

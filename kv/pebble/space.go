@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -38,7 +39,7 @@ func (s *space) check() error {
 		return nil // a filesystem that cannot say; a write finds out
 	}
 	low := s.low.Load()
-	needed := min(s.reserve, usage.TotalBytes/reservePart)
+	needed := reserved(s.reserve, usage)
 	if low {
 		needed += needed / 8
 	}
@@ -53,4 +54,33 @@ func (s *space) check() error {
 	}
 	return fmt.Errorf("%w: %d bytes are free, %d are needed: %w", kv.ErrFull, usage.AvailBytes, needed,
 		&fs.PathError{Op: "write", Path: s.path, Err: syscall.ENOSPC})
+}
+
+// reserved returns how much of a disk stays free.
+func reserved(reserve uint64, disk vfs.DiskUsage) uint64 {
+	return min(reserve, disk.TotalBytes/reservePart)
+}
+
+// needsSpace adds to the error of a store that could not be opened on a full disk how much must be
+// free: Pebble writes out the logs and begins a new one, and the store then refuses writes below the
+// reserve.
+func needsSpace(o Options, err error) error {
+	if !isFull(err) {
+		return err
+	}
+	needed := uint64(o.BufferBytes)
+	if needed == 0 {
+		needed = DefaultMemTableBytes
+	}
+	if names, err := o.FS.List(o.Path); err == nil {
+		for _, name := range names {
+			if info, err := o.FS.Stat(o.FS.PathJoin(o.Path, name)); err == nil && strings.HasSuffix(name, ".log") {
+				needed += uint64(info.Size())
+			}
+		}
+	}
+	if disk, err := o.FS.GetDiskUsage(o.Path); err == nil {
+		needed = max(needed, reserved(o.Reserve, disk))
+	}
+	return fmt.Errorf("%w; a store is opened with its logs written out: expected at least %d MiB of free space", nameFull(err), needed>>20+1)
 }

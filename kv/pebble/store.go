@@ -125,7 +125,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s, err := openLocked(o, lock)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, nameFull(err)), lock.release())
+		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, needsSpace(o, err)), lock.release())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -140,9 +140,8 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 	}
 	g := newGuard(o.Logger)
 	config := configure(o, g)
-	config.Lock = lock.Lock
 	if o.ReadOnly {
-		config.ReadOnly, config.FS = true, o.FS
+		config.ReadOnly, config.FS, config.Lock = true, o.FS, lock.Lock
 	}
 	place := newCheckpointPlace(o)
 	if !o.ReadOnly {
