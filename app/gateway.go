@@ -98,13 +98,18 @@ const (
 // connectionsWithin returns how many connections to accept, of so many that are configured. Each is one of the
 // files that the process may have open. Half of these, or what the stores can use if that is less, is left to
 // others: a store that cannot open its files can neither be read nor written. files 0 is no limit.
-func connectionsWithin(files uint64, configured, stores int) int {
+func connectionsWithin(ctx context.Context, files uint64, configured, stores int) int {
 	others := min(files/2, uint64(stores)*filesOfStore+otherFiles)
 	if files == 0 || uint64(configured) <= files-others {
 		return configured
 	}
 	fit := int(files - others)
-	slog.Warn("accepting fewer connections than configured: the limit of open files of the process is too low for more", "connections", fit, "configured", configured, "open_files", files)
+	level := slog.LevelWarn
+	if configured == gateway.DefaultConnections { // perhaps nobody chose it
+		level = slog.LevelInfo
+	}
+	slog.Log(ctx, level, "accepting fewer connections than configured: the limit of open files of the process is too low for more",
+		"connections", fit, "configured", configured, "open_files", files)
 	return fit
 }
 
@@ -112,7 +117,7 @@ func connectionsWithin(files uint64, configured, stores int) int {
 func (s *Service) listenConfig(ctx context.Context, c *config.Config) (l gateway.ListenConfig, err error) {
 	l = gateway.ListenConfig{
 		Address: c.Listen, Drain: c.Drain,
-		Connections: connectionsWithin(openFiles(), c.Limits.Connections, len(s.Networks())+1), ConnectionsEach: c.Limits.ConnectionsEach,
+		Connections: connectionsWithin(ctx, openFiles(), c.Limits.Connections, len(s.Networks())+1), ConnectionsEach: c.Limits.ConnectionsEach,
 	}
 	if l.Proxies, err = c.ParsedProxies(); err != nil {
 		return l, err

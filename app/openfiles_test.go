@@ -17,16 +17,20 @@ func TestConnectionsWithinOpenFiles(t *testing.T) {
 		{1024, 30_000, 2, 512},
 		{1024, 100, 2, 100},
 		{20_000, 30_000, 2, 17_750},
+		{20_000, 20_000, 2, 17_750}, // chosen
 		{32_250, 30_000, 2, 30_000},
 		{1 << 20, 30_000, 2, 30_000},
 		{1<<64 - 1, 30_000, 2, 30_000}, // infinite
 	} {
 		out := captureLog(t)
-		if got := connectionsWithin(test.files, test.configured, test.stores); got != test.want {
+		if got := connectionsWithin(t.Context(), test.files, test.configured, test.stores); got != test.want {
 			t.Errorf("%d of %d connections with %d files and %d stores, expected %d", got, test.configured, test.files, test.stores, test.want)
 		}
-		if warned := strings.Contains(out.String(), "accepting fewer connections than configured"); warned != (test.want < test.configured) {
-			t.Errorf("%+v: warned %t", test, warned)
+		if said := strings.Contains(out.String(), "accepting fewer connections than configured"); said != (test.want < test.configured) {
+			t.Errorf("%+v: said %t", test, said)
+		}
+		if warned := strings.Contains(out.String(), `"level":"WARN"`); warned != (test.configured == 20_000) {
+			t.Errorf("%+v: a warning %t", test, warned)
 		}
 	}
 }

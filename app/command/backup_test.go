@@ -318,6 +318,12 @@ func TestBackupRefuses(t *testing.T) {
 	if err := (Backup{Data: data, To: to, Networks: []string{"small"}}).Run(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)
 	}
+	if err := (Restore{From: to, Data: t.TempDir()}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "made with --network") {
+		t.Errorf("restore of the newest backup, which is of one network: %v", err)
+	}
+	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"small"}}).Run(t.Context(), os.Stderr); err != nil {
+		t.Errorf("restore of its network: %v", err)
+	}
 	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"other"}}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no networks/other") {
 		t.Errorf("restore of a network that the backup lacks: %v", err)
 	}
