@@ -79,7 +79,7 @@ func (s *Store) applySorted(b *batch) error {
 		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
 	}
 	// Pebble keeps a copy that is larger than half of a memtable, in place of one, until it is flushed.
-	if kept := &taken.Repr()[0] != &encoded[0]; !kept {
+	if ours := &taken.Repr()[0] == &encoded[0]; ours {
 		order.giveBack()
 	}
 	return s.pool.advance()
