@@ -33,8 +33,8 @@ import (
 // importCollector and importMemory trade memory for time: the garbage collector runs less often
 // until the limit is near. An import takes up to 1.5 GiB:
 //
-//	832 MiB   what Go manages: importMemory. 550 MiB of it are in use at most
-//	384 MiB   the store's cache, with its memtables
+//	832 MiB   what Go manages: importMemory. Some 470 MiB of it are in use at most
+//	448 MiB   the store's cache, with its memtables
 //	          besides, buffers of compactions, the program itself, and what malloc has not returned
 const (
 	importCollector = 400

@@ -203,7 +203,7 @@ func putState(to kv.Putter, delta *evm.Delta, stored nodeSteps) (err error) {
 	number := delta.Block.NumberU64()
 	var key, value []byte
 	for address, account := range delta.Accounts {
-		value = appendAccount(value[:0], account)
+		value = AppendAccount(value[:0], account)
 		to.Put(accounts, address[:], number, value)
 	}
 	for address, changed := range delta.Slots {

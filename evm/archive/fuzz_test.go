@@ -152,7 +152,7 @@ func checkReceiptsRow(t *testing.T, row []byte) {
 func FuzzAccountRow(f *testing.F) {
 	seedRows(f, func(g *grower, n int) []byte {
 		for _, account := range g.blocks[n].Accounts {
-			return appendAccount(nil, account)
+			return AppendAccount(nil, account)
 		}
 		return nil
 	})
@@ -162,12 +162,12 @@ func FuzzAccountRow(f *testing.F) {
 }
 
 func checkAccountRow(t *testing.T, row []byte) {
-	account, err := decodeAccount(row)
+	account, err := DecodeAccount(row)
 	corrupt(t, err)
 	if err != nil {
 		return
 	}
-	again, err := decodeAccount(appendAccount(nil, account))
+	again, err := DecodeAccount(AppendAccount(nil, account))
 	if err != nil || !sameAccount(again, account) {
 		t.Fatalf("%+v comes back as %+v, %v", account, again, err)
 	}

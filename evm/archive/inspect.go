@@ -98,8 +98,8 @@ func ParseHeader(value []byte) (*Header, error) { return decodeHeader(value) }
 // ParseAccount decodes a row of accounts; nil for a deleted account. It rejects values that
 // [Archive.Append] does not write.
 func ParseAccount(value []byte) (*types.StateAccount, error) {
-	account, err := decodeAccount(value)
-	if err == nil && !bytes.Equal(appendAccount(nil, account), value) {
+	account, err := DecodeAccount(value)
+	if err == nil && !bytes.Equal(AppendAccount(nil, account), value) {
 		err = fmt.Errorf("%w: accounts row: not the canonical encoding", ErrCorrupt)
 	}
 	return account, err
@@ -193,7 +193,7 @@ func EncodeLeaf(owner common.Hash, rest, row []byte) ([]byte, error) {
 		}
 		return encodeLeaf(rest, value)
 	}
-	account, err := decodeAccount(row)
+	account, err := DecodeAccount(row)
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func walkAccounts(ctx context.Context, store kv.Store, from uint64, visit func(n
 		if err != nil {
 			return err
 		}
-		account, err := decodeAccount(row.Value)
+		account, err := DecodeAccount(row.Value)
 		if err != nil {
 			return err
 		}

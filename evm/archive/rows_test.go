@@ -186,12 +186,12 @@ func TestAccountRow(t *testing.T) {
 		"contract": {Nonce: 1, Balance: most, Root: common.Hash{1}, CodeHash: bytes.Repeat([]byte{7}, 32)},
 		"storage":  {Balance: new(uint256.Int), Root: common.Hash{1}, CodeHash: types.EmptyCodeHash[:]},
 	} {
-		got, err := decodeAccount(appendAccount(nil, account))
+		got, err := DecodeAccount(AppendAccount(nil, account))
 		if err != nil || !sameAccount(got, account) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, account)
 		}
 	}
-	if row := appendAccount(nil, nil); len(row) != 0 {
+	if row := AppendAccount(nil, nil); len(row) != 0 {
 		t.Errorf("an account that is gone takes %x", row)
 	}
 }

@@ -180,7 +180,7 @@ func (s *Start) LastDone() common.Hash { return s.done }
 
 // PutAccount writes an account.
 func (s *Start) PutAccount(address common.Hash, account *types.StateAccount) {
-	s.value = appendAccount(s.value[:0], account)
+	s.value = AppendAccount(s.value[:0], account)
 	s.batch.Put(accounts, address[:], s.at.Number, s.value)
 }
 

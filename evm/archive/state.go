@@ -67,7 +67,7 @@ func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAc
 	if !found || err != nil {
 		return nil, err
 	}
-	return decodeAccount(row)
+	return DecodeAccount(row)
 }
 
 // Slot implements [evm.State].

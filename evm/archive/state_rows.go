@@ -19,11 +19,11 @@ const (
 	accountHasCode
 )
 
-// appendAccount appends the value of a row in the accounts table. It is empty for a deleted
+// AppendAccount appends the value of a row in the accounts table to dst. It is empty for a deleted
 // account, and otherwise
 //
 //	flags byte | uvarint nonce | length byte, balance | [storage root] | [code hash]
-func appendAccount(dst []byte, account *types.StateAccount) []byte {
+func AppendAccount(dst []byte, account *types.StateAccount) []byte {
 	if account == nil {
 		return dst
 	}
@@ -48,25 +48,31 @@ func appendAccount(dst []byte, account *types.StateAccount) []byte {
 	return dst
 }
 
-// decodeAccount decodes the value of a row in the accounts table; nil for a deleted
-// account.
-func decodeAccount(row []byte) (*types.StateAccount, error) {
+// DecodeAccount decodes the value of a row in the accounts table; nil for a deleted
+// account. It keeps nothing of the row.
+func DecodeAccount(row []byte) (*types.StateAccount, error) {
 	if len(row) == 0 {
 		return nil, nil
 	}
 	r := rows.Decode(row)
 	flags := r.Byte()
-	account := &types.StateAccount{Nonce: r.Uvarint(), Root: types.EmptyRootHash, CodeHash: types.EmptyCodeHash[:]}
+	made := &struct { // with what it points to, in one piece
+		types.StateAccount
+		balance  uint256.Int
+		codeHash common.Hash
+	}{codeHash: types.EmptyCodeHash}
+	account := &made.StateAccount
+	*account = types.StateAccount{Nonce: r.Uvarint(), Balance: &made.balance, Root: types.EmptyRootHash, CodeHash: made.codeHash[:]}
 	balance := r.Take(uint64(r.Byte()))
 	if len(balance) > 32 {
 		return nil, fmt.Errorf("%w: accounts row: a balance of %d bytes", ErrCorrupt, len(balance))
 	}
-	account.Balance = new(uint256.Int).SetBytes(balance)
+	made.balance.SetBytes(balance)
 	if flags&accountHasStorage != 0 {
 		copy(account.Root[:], r.Take(common.HashLength))
 	}
 	if flags&accountHasCode != 0 {
-		account.CodeHash = bytes.Clone(r.Take(common.HashLength))
+		copy(made.codeHash[:], r.Take(common.HashLength))
 	}
 	return account, r.End("accounts")
 }

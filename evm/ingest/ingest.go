@@ -68,6 +68,7 @@ type Importer struct {
 
 	archive  *archive.Archive
 	executor *execute.Executor
+	shares   shares
 	latest   *latest
 	tries    *tries.Tries // of the last block whose root is known
 	recent   *ancestors
@@ -90,11 +91,19 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 			return nil, err
 		}
 	}
-	i := &Importer{archive: a, executor: e, latest: newLatest(a), tries: tries.New(keptTrieBytes), recent: newAncestors(a)}
+	i := &Importer{archive: a, executor: e, recent: newAncestors(a)}
+	i.SetMemory(DefaultMemory)
 	if err := i.sync(ctx); err != nil {
 		return nil, err
 	}
 	return i, nil
+}
+
+// SetMemory changes how many bytes the importer keeps of the newest state and its tries, and forgets
+// what it has. It must not be called during an import.
+func (i *Importer) SetMemory(bytes int64) {
+	i.shares = sharesOf(bytes)
+	i.latest, i.tries = newLatest(i.archive, i.shares), tries.New(int(i.shares.tries))
 }
 
 // counts is the progress of an import.
@@ -168,7 +177,7 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	}
 	if err != nil {
 		// What has been executed but not settled would be taken for state of the chain.
-		i.latest, i.recent = newLatest(i.archive), newAncestors(i.archive)
+		i.latest, i.recent = newLatest(i.archive, i.shares), newAncestors(i.archive)
 	}
 	return err
 }

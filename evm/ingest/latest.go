@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -10,20 +11,25 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/holiman/uint256"
 )
 
-// What an import keeps in memory. When it is full, it takes some 550 MiB together with the blocks
-// under way. That is a third less than the limit of the process, so the garbage collector seldom runs.
-//
-// A map of Go has places for a power of two, and is full before all are taken: one of 400,000 has
-// 2^19 of them, one of 500,000 twice as many.
-const (
-	latestAccounts  = 200_000   // in a generation, 200 bytes each
-	latestSlots     = 400_000   // in a generation, 140 bytes each
-	latestNodeBytes = 16 << 20  // in a generation, beside those that the tries keep:
-	keptTrieBytes   = 192 << 20 // see [tries.New]
-)
+// DefaultMemory is how many bytes an [Importer] keeps of the newest state and its tries, unless it is
+// told otherwise.
+const DefaultMemory = 320 << 20
+
+// shares are the parts of these bytes.
+type shares struct {
+	accounts, slots int64
+	nodes           int64 // beside those that the tries keep
+	tries           int64 // see [tries.New]
+}
+
+// sharesOf returns the parts of a number of bytes. With [DefaultMemory], some 500,000 accounts and
+// 850,000 slots have room.
+func sharesOf(bytes int64) shares {
+	part := bytes / 20
+	return shares{accounts: 2 * part, slots: 5 * part, nodes: part, tries: bytes - 8*part}
+}
 
 // latest is the state after the last executed block. It holds the changes of unsettled
 // blocks and a cache of recently read and written values; everything else is read from
@@ -37,61 +43,30 @@ type latest struct {
 	archive *archive.Archive
 
 	flat     sync.Mutex
-	accounts generations[common.Hash, account] // guarded by flat
-	slots    generations[slotKey, common.Hash] // guarded by flat
-	codes    map[common.Hash]code              // guarded by flat; only what is not settled
+	accounts generations          // guarded by flat; as rows of the archive, by hash of the address
+	slots    generations          // guarded by flat; without leading zeros, by [slotKey]
+	codes    map[common.Hash]code // guarded by flat; only what is not settled
+	row      []byte               // guarded by flat; for an account that is written
 
 	tries     sync.Mutex
-	nodes     generations[nodeKey, node] // guarded by tries; read, or written by blocks that execute on tries
-	unsettled unsettledNodes             // guarded by tries; written by other blocks
+	nodes     generations    // guarded by tries; read, or written by blocks that execute on tries. By [nodeKey]
+	node      []byte         // guarded by tries; for a node that is written
+	unsettled unsettledNodes // guarded by tries; written by other blocks
 }
 
-// account is an account without pointers, so that the garbage collector has nothing to follow
-// in a map of them.
-type account struct {
-	exists   bool
-	nonce    uint64
-	balance  uint256.Int
-	root     common.Hash
-	codeHash common.Hash
+// slotKey returns the key of a slot in [latest].
+func slotKey(address, slot common.Hash) (key [2 * common.HashLength]byte) {
+	copy(key[copy(key[:], address[:]):], slot[:])
+	return key
 }
 
-// accountOf returns an account, which is nil if there is none.
-func accountOf(a *types.StateAccount) account {
-	if a == nil {
-		return account{}
-	}
-	return account{true, a.Nonce, *a.Balance, a.Root, common.BytesToHash(a.CodeHash)}
+// nodeKey appends the key of a trie node in [latest] to room. Its value is its hash and its blob.
+func nodeKey(room []byte, owner common.Hash, path string) []byte {
+	return append(append(room, owner[:]...), path...)
 }
 
-// stateAccount returns the account in go-ethereum's form; nil if it does not exist.
-func (a *account) stateAccount() *types.StateAccount {
-	if !a.exists {
-		return nil
-	}
-	made := &struct {
-		types.StateAccount
-		balance  uint256.Int
-		codeHash common.Hash
-	}{balance: a.balance, codeHash: a.codeHash}
-	made.StateAccount = types.StateAccount{Nonce: a.nonce, Balance: &made.balance, Root: a.root, CodeHash: made.codeHash[:]}
-	return &made.StateAccount
-}
-
-type slotKey struct{ address, slot common.Hash }
-
-type nodeKey struct {
-	owner common.Hash
-	path  string
-}
-
-type node struct {
-	hash common.Hash
-	blob []byte
-}
-
-// weight is the node's share of the cache's memory in bytes, its key and the map included.
-func (n node) weight() int { return 200 + len(n.blob) }
+// maxNodeKey is the greatest length of a key of a trie node.
+const maxNodeKey = common.HashLength + evm.KeyNibbles
 
 type code struct {
 	blob  []byte
@@ -100,13 +75,13 @@ type code struct {
 
 var _ evm.State = (*latest)(nil)
 
-func newLatest(a *archive.Archive) *latest {
+func newLatest(a *archive.Archive, s shares) *latest {
 	return &latest{
 		archive:  a,
-		accounts: newGenerations[common.Hash, account](latestAccounts, one[account]),
-		slots:    newGenerations[slotKey, common.Hash](latestSlots, one),
+		accounts: newGenerations(s.accounts),
+		slots:    newGenerations(s.slots),
 		codes:    make(map[common.Hash]code),
-		nodes:    newGenerations[nodeKey, node](latestNodeBytes, node.weight),
+		nodes:    newGenerations(s.nodes),
 	}
 }
 
@@ -119,15 +94,17 @@ func (l *latest) settled() archive.State {
 // Account implements [evm.State].
 func (l *latest) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
 	l.flat.Lock()
-	found, ok := l.accounts.get(address)
-	l.flat.Unlock()
+	row, ok := l.accounts.get(address[:])
 	if ok {
-		return found.stateAccount(), nil
+		defer l.flat.Unlock()
+		return archive.DecodeAccount(row)
 	}
+	l.flat.Unlock()
 	read, err := l.settled().Account(ctx, address)
 	if err == nil {
 		l.flat.Lock()
-		l.accounts.remember(address, accountOf(read))
+		l.row = archive.AppendAccount(l.row[:0], read)
+		l.accounts.remember(address[:], l.row)
 		l.flat.Unlock()
 	}
 	return read, err
@@ -135,17 +112,18 @@ func (l *latest) Account(ctx context.Context, address common.Hash) (*types.State
 
 // Slot implements [evm.State].
 func (l *latest) Slot(ctx context.Context, address, slot common.Hash) (common.Hash, error) {
-	key := slotKey{address, slot}
+	key := slotKey(address, slot)
 	l.flat.Lock()
-	value, ok := l.slots.get(key)
-	l.flat.Unlock()
+	row, ok := l.slots.get(key[:])
 	if ok {
-		return value, nil
+		defer l.flat.Unlock()
+		return common.BytesToHash(row), nil
 	}
+	l.flat.Unlock()
 	value, err := l.settled().Slot(ctx, address, slot)
 	if err == nil {
 		l.flat.Lock()
-		l.slots.remember(key, value)
+		l.slots.remember(key[:], common.TrimLeftZeroes(value[:]))
 		l.flat.Unlock()
 	}
 	return value, err
@@ -164,25 +142,38 @@ func (l *latest) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 
 // Node implements [evm.State].
 func (l *latest) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-	key := nodeKey{owner, string(path)}
-	l.tries.Lock()
-	blob, ok := l.unsettled.find(hash)
-	if !ok {
-		var found node
-		found, ok = l.nodes.get(key)
-		blob, ok = found.blob, ok && found.hash == hash
-	}
-	l.tries.Unlock()
-	if ok {
+	var room [maxNodeKey]byte
+	key := nodeKey(room[:0], owner, string(path))
+	if blob, ok := l.knownNode(key, hash); ok {
 		return blob, nil
 	}
 	blob, err := l.settled().Node(ctx, owner, path, hash)
 	if err == nil {
 		l.tries.Lock()
-		l.nodes.set(key, node{hash, blob}, 0) // in place of an earlier one
+		l.setNode(key, hash, blob, 0) // in place of an earlier one
 		l.tries.Unlock()
 	}
 	return blob, err
+}
+
+// knownNode returns a node that is in memory.
+func (l *latest) knownNode(key []byte, hash common.Hash) ([]byte, bool) {
+	l.tries.Lock()
+	defer l.tries.Unlock()
+	if blob, ok := l.unsettled.find(hash); ok {
+		return blob, true
+	}
+	value, ok := l.nodes.get(key)
+	if !ok || common.Hash(value[:common.HashLength]) != hash {
+		return nil, false
+	}
+	return bytes.Clone(value[common.HashLength:]), true
+}
+
+// setNode notes a node. The caller holds l.tries.
+func (l *latest) setNode(key []byte, hash common.Hash, blob []byte, block uint64) {
+	l.node = append(append(l.node[:0], hash[:]...), blob...)
+	l.nodes.set(key, l.node, block)
 }
 
 // executed applies the accounts, slots and code of a block.
@@ -191,11 +182,13 @@ func (l *latest) executed(x *execute.Executed) {
 	l.flat.Lock()
 	defer l.flat.Unlock()
 	for address, changed := range x.Accounts() {
-		l.accounts.set(address, accountOf(changed), number) // a copy: its root is filled in while this one is read
+		l.row = archive.AppendAccount(l.row[:0], changed) // a copy: its root is filled in while this one is read
+		l.accounts.set(address[:], l.row, number)
 	}
 	for address, slots := range x.Slots() {
 		for slot, value := range slots {
-			l.slots.set(slotKey{address, slot}, value, number)
+			key := slotKey(address, slot)
+			l.slots.set(key[:], common.TrimLeftZeroes(value[:]), number)
 		}
 	}
 	x.Codes(func(hash common.Hash, blob []byte) { l.codes[hash] = code{blob, number} })
@@ -211,8 +204,9 @@ func (l *latest) rooted(delta *evm.Delta, inline bool) {
 		l.unsettled.add(delta.Nodes, number)
 		return
 	}
+	var room [maxNodeKey]byte
 	for _, n := range delta.Nodes {
-		l.nodes.set(nodeKey{n.Owner, n.Path}, node{n.Hash, n.Blob}, number)
+		l.setNode(nodeKey(room[:0], n.Owner, n.Path), n.Hash, n.Blob, number)
 	}
 }
 

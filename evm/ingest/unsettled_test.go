@@ -54,7 +54,7 @@ func TestUnsettledNodes(t *testing.T) {
 // TestNodeAfterTries: where blocks begin to be rooted after their execution, a node is the one that
 // the last block wrote, whichever way.
 func TestNodeAfterTries(t *testing.T) {
-	l := newLatest(nil)
+	l := newLatest(nil, sharesOf(1<<20))
 	rooted := func(block int64, hash byte, inline bool) {
 		l.rooted(&evm.Delta{
 			Block: types.NewBlockWithHeader(&types.Header{Number: big.NewInt(block)}),

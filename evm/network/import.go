@@ -18,7 +18,7 @@ import (
 
 // importCache holds memtables, two of 128 MiB as a rule, and the bloom filters of tables that are
 // not merged yet. With less, every lookup of a new slot reads some of these again.
-const importCache = 384 << 20
+const importCache = 448 << 20
 
 // The flags of ashlar import.
 const (

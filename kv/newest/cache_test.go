@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ashlar/kv"
+	"ashlar/kv/packed"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -232,7 +233,7 @@ func TestBounded(t *testing.T) {
 	if memory > limit || memory < limit*9/10 {
 		t.Errorf("%d bytes, expected at most %d", memory, limit)
 	}
-	if most := limit / (headerBytes + keyBytes); entries > most || entries < most/3 {
+	if most := limit / (packed.HeaderBytes + keyBytes); entries > most || entries < most/3 {
 		t.Errorf("%d entries in %d bytes, expected at most %d", entries, limit, most)
 	}
 }
@@ -240,9 +241,9 @@ func TestBounded(t *testing.T) {
 // size returns how many entries there are in both generations, and the memory for them.
 func (c *Cache) size() (entries, memory int) {
 	for i := range c.shards {
-		for _, g := range []*generation{&c.shards[i].young, &c.shards[i].old} {
-			entries += g.count
-			memory += cap(g.rows) + placeBytes*len(g.index)
+		for _, g := range []*packed.Rows{&c.shards[i].young, &c.shards[i].old} {
+			entries += g.Len()
+			memory += g.Bytes()
 		}
 	}
 	return entries, memory

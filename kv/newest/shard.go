@@ -3,6 +3,8 @@ package newest
 import (
 	"math"
 	"sync"
+
+	"ashlar/kv/packed"
 )
 
 const (
@@ -19,30 +21,30 @@ const (
 // Of an entry that is in both, the one in the young generation counts.
 type shard struct {
 	mu         sync.Mutex
-	begun      bool       // guarded by mu, as are all fields: through is known
-	through    uint64     // the last block as of which the entries are the newest versions
-	young, old generation // values are empty if since is never
+	begun      bool        // guarded by mu, as are all fields: through is known
+	through    uint64      // the last block as of which the entries are the newest versions
+	young, old packed.Rows // values are empty if since is never
 }
 
 // resize drops all entries and changes how many bytes a generation takes.
 func (s *shard) resize(limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.young, s.old = newGeneration(limit), newGeneration(limit)
+	s.young, s.old = packed.Within(limit), packed.Within(limit)
 }
 
 func (s *shard) reset(through uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun, s.through = true, through
-	s.young.clear()
-	s.old.clear()
+	s.young.Clear()
+	s.old.Clear()
 }
 
 func (s *shard) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.young.count == 0 && s.old.count == 0
+	return s.young.Len() == 0 && s.old.Len() == 0
 }
 
 // outcome is what a look-up has found.
@@ -62,15 +64,15 @@ func (s *shard) find(hash uint64, key []byte, at uint64, dst []byte) (value []by
 	if !s.begun || at > s.through {
 		return dst, 0, beyond
 	}
-	r, _ := s.young.find(hash, key)
-	old := !r.exists()
+	r := s.young.Find(hash, key)
+	old := !r.Exists()
 	if old {
-		r, _ = s.old.find(hash, key)
+		r = s.old.Find(hash, key)
 	}
-	if !r.exists() || r.since() == unknown {
+	if !r.Exists() || r.Since() == unknown {
 		return dst, 0, miss
 	}
-	since, value = r.since(), append(dst, r.value()...)
+	since, value = r.Since(), append(dst, r.Value()...)
 	if old {
 		s.put(hash, key, since, value[len(dst):])
 	}
@@ -92,18 +94,18 @@ func (s *shard) keep(hash uint64, key []byte, at, since uint64, value []byte) {
 
 // put adds an entry to the young generation. An entry that is too large is no longer kept.
 func (s *shard) put(hash uint64, key []byte, since uint64, value []byte) {
-	if !s.young.fits(key, value) {
-		for _, g := range []*generation{&s.young, &s.old} {
-			if r, _ := g.find(hash, key); r.exists() {
-				r.replace(unknown, nil)
+	if !s.young.Fits(key, value) {
+		for _, g := range []*packed.Rows{&s.young, &s.old} {
+			if r := g.Find(hash, key); r.Exists() {
+				r.Replace(unknown, nil)
 			}
 		}
 		return
 	}
-	if !s.young.put(hash, key, since, value) {
+	if !s.young.Put(hash, key, since, value) {
 		s.young, s.old = s.old, s.young
-		s.young.clear()
-		s.young.put(hash, key, since, value)
+		s.young.Clear()
+		s.young.Put(hash, key, since, value)
 	}
 }
 
@@ -114,11 +116,11 @@ func (s *shard) advance(through uint64, rows []written) {
 	defer s.mu.Unlock()
 	s.begun, s.through = true, through
 	for _, row := range rows {
-		r, _ := s.young.find(row.hash, row.key)
-		if !r.exists() {
-			r, _ = s.old.find(row.hash, row.key)
+		r := s.young.Find(row.hash, row.key)
+		if !r.Exists() {
+			r = s.old.Find(row.hash, row.key)
 		}
-		if r.exists() && !r.replace(row.sort, row.value) {
+		if r.Exists() && !r.Replace(row.sort, row.value) {
 			s.put(row.hash, row.key, row.sort, row.value)
 		}
 	}
