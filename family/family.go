@@ -111,8 +111,9 @@ func Problems(all ...Problem) []Problem {
 
 // Place is where a network is kept.
 type Place struct {
-	Name string // the network's name, which is valid
-	New  bool   // there is no store yet
+	Name   string       // the network's name, which is valid
+	New    bool         // there is no store yet
+	Memory ImportMemory // what an import into it may take
 	// Open opens the network's store, or makes one. It refuses the store of another
 	// family before anything in it changes, and sets the logger.
 	Open func(kv.Options) (kv.Store, error)

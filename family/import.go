@@ -1,6 +1,10 @@
 package family
 
-import "context"
+import (
+	"context"
+
+	"ashlar/kv"
+)
 
 // Importer is the part of a [Family] that imports files.
 type Importer interface {
@@ -10,6 +14,19 @@ type Importer interface {
 	// flags has the flags that were given, by name. If there is no error, the
 	// import must be closed.
 	Import(ctx context.Context, p Place, flags map[string]string) (Import, error)
+}
+
+// ImportMemory is what an import may take, of the memory that is not the same for all. Where it is
+// zero, the default applies.
+type ImportMemory struct {
+	Cache  int64 // of the store
+	Buffer int64 // of rows that are not stored yet
+	State  int64 // the newest state and its tries, among what Go manages
+}
+
+// Options returns the options of the store for an import.
+func (m ImportMemory) Options() kv.Options {
+	return kv.Options{BulkLoad: true, CacheBytes: m.Cache, BufferBytes: m.Buffer}
 }
 
 // Flag is a flag of ashlar import whose value is a text.

@@ -21,7 +21,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"slices"
 
 	"ashlar/app"
@@ -29,26 +28,6 @@ import (
 	"ashlar/family"
 	"ashlar/kv"
 )
-
-// importCollector and importMemory trade memory for time: the garbage collector runs less often
-// until the limit is near. An import takes up to 1.5 GiB:
-//
-//	832 MiB   what Go manages: importMemory. Some 470 MiB of it are in use at most
-//	448 MiB   the store's cache, with its memtables
-//	          besides, buffers of compactions, the program itself, and what malloc has not returned
-const (
-	importCollector = 400
-	importMemory    = 832 << 20
-)
-
-// SetImportCollector makes the garbage collector of this process as an import needs it, unless
-// the environment says otherwise.
-func SetImportCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(importCollector)
-		debug.SetMemoryLimit(importMemory)
-	}
-}
 
 // Import is ashlar import.
 type Import struct {
@@ -59,7 +38,8 @@ type Import struct {
 	Flags   map[string]string // flags of the family that were given
 	Files   []string
 	Compact bool
-	Pause   bool // a running server stops serving the network meanwhile
+	Pause   bool         // a running server stops serving the network meanwhile
+	Memory  family.Bytes // that it may take; 0: DefaultMemory
 
 	// begin, if set, opens the network in place of the family's Import, without files.
 	begin func(ctx context.Context, f family.Family, p family.Place) (family.Import, error)
@@ -71,17 +51,20 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	SetImportCollector()
+	if i.Memory == 0 {
+		i.Memory = DefaultMemory
+	}
+	memory := PrepareImport(i.Memory)
 	data, c, err := openStores(ctx, i.Data, i.Config, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	return duringPause(ctx, c, i.Network, i.Pause, func() error { return i.run(ctx, data, f, out) })
+	return duringPause(ctx, c, i.Network, i.Pause, func() error { return i.run(ctx, data, f, memory, out) })
 }
 
 // run imports the blocks into a network of the family f.
-func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out *os.File) error {
+func (i Import) run(ctx context.Context, data store.Stores, f family.Family, memory family.ImportMemory, out *os.File) error {
 	if dir, ok := data.(store.Dir); ok {
 		if err := dir.Check(); err != nil {
 			return err
@@ -91,6 +74,7 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	if err != nil {
 		return err
 	}
+	place.Memory = memory
 	made, open := false, place.Open // made: the store is this import's own
 	place.Open = func(o kv.Options) (kv.Store, error) {
 		exists, err := data.Exists(ctx, i.Network) // another process may have made it since

@@ -30,6 +30,7 @@ import (
 	"ashlar/app"
 	"ashlar/app/command"
 	"ashlar/app/store"
+	"ashlar/family"
 	"ashlar/kv"
 )
 
@@ -40,6 +41,7 @@ const (
 
 type options struct {
 	chain, data, profile string
+	memory               family.Bytes
 }
 
 func main() {
@@ -48,6 +50,11 @@ func main() {
 	flag.StringVar(&o.chain, "chain", "", "directory that bench/chaingen has written")
 	flag.StringVar(&o.data, "data", "", "data directory to make")
 	flag.StringVar(&o.profile, "profile", "", "directory for processor profiles of the first and the last tenth")
+	o.memory = command.DefaultMemory
+	flag.Func("memory", fmt.Sprintf("memory that the import may take (default %s)", o.memory), func(text string) (err error) {
+		o.memory, err = command.ParseMemory(text)
+		return err
+	})
 	flag.Parse()
 	if o.chain == "" || o.data == "" || flag.NArg() > 0 {
 		log.Fatal("long: invalid flags (want -chain DIR -data DIR and no arguments)")
@@ -64,7 +71,7 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	command.SetImportCollector()
+	memory := command.PrepareImport(o.memory)
 	f, err := app.Families().Named("evm")
 	if err != nil {
 		return err
@@ -81,6 +88,7 @@ func (o options) run(ctx context.Context) error {
 		return fmt.Errorf("%s has a network %q already (want a new directory)", o.data, network)
 	}
 	m := &meter{total: total, profile: o.profile}
+	place.Memory = memory
 	open := place.Open
 	place.Open = func(k kv.Options) (kv.Store, error) {
 		opened, err := open(k)

@@ -16,6 +16,7 @@ const pauseUsage = "if a running server serves the network, take it out of servi
 
 func importCommand() *cobra.Command {
 	var i command.Import
+	var memory string
 	c := &cobra.Command{
 		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--state geth:DIR] [--older URL,...] [--family starknet] FILE...",
 		Short: "Import blocks from files into a network",
@@ -36,6 +37,9 @@ receipts. Each is verified by the block after it; none is executed.
 With --family starknet, imports blocks with their receipts and events from files, or
 folders of files, with the answers of a feeder gateway. Links and hashes are checked.
 The first block can have any number.
+
+An import takes the memory that --memory says, 1.5 GiB by default. With more, that of a
+chain with millions of transactions is faster: more of the state is kept.
 
 An import can be stopped at any time. Run the same command again to continue; stored
 blocks are skipped. An invalid block ends the import with an error that names it; the
@@ -58,7 +62,11 @@ blocks before it stay.`,
 					i.Flags[flag.Name] = value
 				}
 			}
-			err := i.Run(c.Context(), os.Stderr)
+			var err error
+			if i.Memory, err = command.ParseMemory(memory); err != nil {
+				return err
+			}
+			err = i.Run(c.Context(), os.Stderr)
 			if errors.Is(err, command.ErrNoFiles) {
 				return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
 			}
@@ -73,6 +81,7 @@ blocks before it stay.`,
 		c.Flags().String(flag.Name, "", flag.Usage)
 	}
 	c.Flags().BoolVar(&i.Pause, "pause", false, pauseUsage)
+	c.Flags().StringVar(&memory, "memory", command.DefaultMemory.String(), fmt.Sprintf("memory that the import may take, at least %s", command.LeastMemory))
 	c.Flags().BoolVar(&i.Compact, "compact", true, "compact the store at the end")
 	return c
 }

@@ -16,10 +16,6 @@ import (
 	"ashlar/kv"
 )
 
-// importCache holds memtables, two of 128 MiB as a rule, and the bloom filters of tables that are
-// not merged yet. With less, every lookup of a new slot reads some of these again.
-const importCache = 448 << 20
-
 // The flags of ashlar import.
 const (
 	flagGenesis    = "genesis"     // names the genesis
@@ -55,7 +51,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	o := kv.Options{BulkLoad: true, CacheBytes: importCache}
+	o := p.Memory.Options()
 	if named := flags[flagGenesis]; named != "" {
 		if err := checkGenesisName(p.Name, named); err != nil {
 			return nil, err
@@ -66,13 +62,13 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		}
 		warnOfUnknownFork(p.Name, first.Config)
 		if from := flags[flagState]; from != "" {
-			return begin(ctx, p, o, settings{first, traces, older}, from)
+			return begin(ctx, p, settings{first, traces, older}, from)
 		}
 		i, err := create(ctx, p, o, first, traces)
 		if err != nil {
 			return nil, err
 		}
-		i.older = older
+		i.configure(p.Memory, older)
 		return i, nil
 	}
 	if flags[flagState] != "" {
@@ -95,7 +91,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	i.older = older
+	i.configure(p.Memory, older)
 	return i, nil
 }
 
@@ -119,6 +115,14 @@ type imported struct {
 	older    family.Sources // nodes that have the blocks before the first one
 	passed   atomic.Uint64  // blocks of files that were skipped as a whole
 	fetched  atomic.Uint64  // blocks before the first one that came from nodes
+}
+
+// configure says what the import may take, and which nodes have the blocks before the first one.
+func (i *imported) configure(m family.ImportMemory, older family.Sources) {
+	if m.State > 0 {
+		i.importer.SetMemory(m.State)
+	}
+	i.older = older
 }
 
 // Run implements [family.Import]. A folder stands for the history files in it.

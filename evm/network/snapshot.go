@@ -85,8 +85,7 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 	if err != nil {
 		return nil, err
 	}
-	o := kv.Options{BulkLoad: true, CacheBytes: importCache}
-	return beginWith(ctx, p, o, settings{first, traces, older}, &snapshotOrigin{Source: source})
+	return beginWith(ctx, p, settings{first, traces, older}, &snapshotOrigin{Source: source})
 }
 
 func parseHash(text string) (common.Hash, error) {

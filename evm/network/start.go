@@ -49,6 +49,7 @@ type started struct {
 	settings
 	store  kv.Store
 	origin origin
+	memory int64       // for the newest state, once it is complete; 0: the default
 	begun  atomic.Bool // there is something in the store to continue with
 
 	progress ingest.StartProgress
@@ -56,7 +57,7 @@ type started struct {
 }
 
 // begin opens a network that begins with the state that from names, or continues with it.
-func begin(ctx context.Context, p family.Place, o kv.Options, set settings, from string) (family.Import, error) {
+func begin(ctx context.Context, p family.Place, set settings, from string) (family.Import, error) {
 	dir, ok := strings.CutPrefix(from, "geth:")
 	if !ok {
 		return nil, family.Usage(fmt.Errorf("unknown --%s %q (want geth:DIR)", flagState, from))
@@ -65,13 +66,14 @@ func begin(ctx context.Context, p family.Place, o kv.Options, set settings, from
 	if err != nil {
 		return nil, err
 	}
-	return beginWith(ctx, p, o, set, source)
+	return beginWith(ctx, p, set, source)
 }
 
 // beginWith opens a network that begins with the state of an origin, or continues with it.
 // It closes the origin if it fails.
-func beginWith(ctx context.Context, p family.Place, o kv.Options, set settings, from origin) (family.Import, error) {
-	s := &started{settings: set, origin: from}
+func beginWith(ctx context.Context, p family.Place, set settings, from origin) (family.Import, error) {
+	s := &started{settings: set, origin: from, memory: p.Memory.State}
+	o := p.Memory.Options()
 	at, complete := archive.Beginning{Ref: from.State(), Source: from.Contents()}, false
 	o.Accept = func(r kv.Reader) (err error) {
 		complete, err = hasState(ctx, r, at.Ref)
@@ -166,6 +168,9 @@ func (s *started) complete(ctx context.Context) error {
 	importer, err := ingest.New(ctx, a, executor, s.genesis)
 	if err != nil {
 		return err
+	}
+	if s.memory > 0 {
+		importer.SetMemory(s.memory)
 	}
 	s.rest.Store(&imported{store: s.store, archive: a, importer: importer, older: s.older})
 	return nil

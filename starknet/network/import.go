@@ -12,9 +12,6 @@ import (
 	"ashlar/starknet/source/feeder"
 )
 
-// importCache is the cache of an import's store.
-const importCache = 384 << 20
-
 // flagChain is the flag of ashlar import that names the chain.
 const flagChain = "chain"
 
@@ -31,7 +28,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 	if err := checkChainName(p.Name, flags[flagChain]); err != nil {
 		return nil, err
 	}
-	a, store, err := create(ctx, p, kv.Options{BulkLoad: true, CacheBytes: importCache}, flags[flagChain])
+	a, store, err := create(ctx, p, p.Memory.Options(), flags[flagChain])
 	if err != nil {
 		return nil, err
 	}

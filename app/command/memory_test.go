@@ -1,0 +1,52 @@
+package command
+
+import (
+	"math"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"ashlar/family"
+)
+
+// The parts of an import's memory are less than the whole, and each grows with it.
+func TestImportMemory(t *testing.T) {
+	t.Setenv("GOGC", "")
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	defer func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }()
+	var before family.ImportMemory
+	var heapBefore int64
+	for _, memory := range []family.Bytes{LeastMemory, DefaultMemory, 4 << 30, 64 << 30} {
+		m := PrepareImport(memory)
+		heap := debug.SetMemoryLimit(-1)
+		if rest := int64(memory) - heap - m.Cache; rest < int64(memory)/8 || rest > int64(memory)/5 {
+			t.Errorf("%v: %d bytes are left of a heap of %d and a cache of %d", memory, rest, heap, m.Cache)
+		}
+		if 3*m.State > 2*heap || 3*m.Buffer > m.Cache {
+			t.Errorf("%v: %+v in a heap of %d: want room for garbage, and for rows beside two buffers", memory, m, heap)
+		}
+		if m.Cache <= before.Cache || m.State <= before.State || m.Buffer < before.Buffer || heap <= heapBefore {
+			t.Errorf("%v: %+v in a heap of %d, after %+v in %d", memory, m, heap, before, heapBefore)
+		}
+		before, heapBefore = m, heap
+	}
+
+	debug.SetMemoryLimit(math.MaxInt64)
+	t.Setenv("GOGC", "50")
+	if PrepareImport(DefaultMemory); debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		t.Error("the limit of the heap is set although the environment sets the collector")
+	}
+}
+
+func TestParseMemory(t *testing.T) {
+	for text, want := range map[string]family.Bytes{"1GiB": 1 << 30, "1536MiB": DefaultMemory, "34359738368": 32 << 30} {
+		if got, err := ParseMemory(text); err != nil || got != want {
+			t.Errorf("%s is %d, %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{"1000MiB": "at least 1GiB", "-1": "invalid size", "5GB": "expected a number of bytes", "": "invalid size", "4EiB": "invalid size"} {
+		if _, err := ParseMemory(text); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "--memory") {
+			t.Errorf("%q: %v, want an error with %q", text, err, says)
+		}
+	}
+}
