@@ -93,3 +93,21 @@ func TestBurstInAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// A process that resumes takes what it could spend as its share of what all could spend, but what it owes as its own.
+func TestResumedDebt(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for _, test := range []struct{ owed, want float64 }{{0, 40}, {5, 20}, {30, -20}} {
+		g := NewGroup(nil)
+		g.now = func() time.Time { return now }
+		m := NewMeter(Rate{PerSecond: 10, Burst: 100})
+		g.Join("key", m, new(Day))
+		m.divide(now, 0.25, 10)
+		m.Owe(now, int(test.owed))
+		g.observe(now)
+		g.resume()
+		if got := g.members["key"].bucket; got != test.want {
+			t.Errorf("with 10 credits at a share of a quarter, %v owed: all have %v, expected %v", test.owed, got, test.want)
+		}
+	}
+}
