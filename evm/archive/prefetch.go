@@ -10,9 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Wants collects rows that are going to be read, so that [History.Prefetch] reads them side
-// by side. In a store whose reads take no round trips, collecting and prefetching them do
-// nothing. It belongs to one goroutine.
+// Wants collects rows that are going to be read, so that [Wants.Read] reads them side by side.
+// In a store whose reads take no round trips, both do nothing. It belongs to one goroutine.
 type Wants struct {
 	history *History
 	list    []kv.Want
