@@ -66,11 +66,10 @@ func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64
 
 // candidatesOf is candidates for one span.
 func (v *View) candidatesOf(ctx context.Context, wanted *criteria, s span, receipts *archive.ReceiptsReader, exact bool) (candidates, error) {
+	v.weaken(ctx, s.first)
 	if !s.indexed {
-		v.weaken(ctx, s.first)
 		return &bloomLogs{ctx: ctx, view: v, wanted: wanted, to: s.last}, nil
 	}
-	v.weaken(ctx, s.first)
 	if v.remote {
 		v.weaken(ctx, s.last)
 	}
