@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"ashlar/internal/await"
@@ -44,12 +45,13 @@ func dialHTTP2(t *testing.T, address string) *clientHTTP2 {
 // get sends a request.
 func (c *clientHTTP2) get(path string) { c.begin("GET", path, true) }
 
-// begin sends the head of a request, which is all of it at its end.
-func (c *clientHTTP2) begin(method, path string, end bool) {
+// begin sends the head of a request, which is all of it at its end, with further fields.
+func (c *clientHTTP2) begin(method, path string, end bool, fields ...string) {
 	c.t.Helper()
 	var block bytes.Buffer
 	h := hpack.NewEncoder(&block)
-	for _, f := range [][2]string{{":method", method}, {":scheme", "https"}, {":authority", "a.test"}, {":path", path}} {
+	fields = append([]string{":method", method, ":scheme", "https", ":authority", "a.test", ":path", path}, fields...)
+	for f := range slices.Chunk(fields, 2) {
 		if err := h.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
 			c.t.Fatal(err)
 		}
@@ -79,16 +81,30 @@ func (c *clientHTTP2) read(most int) (begun, refused int) {
 	return begun, refused
 }
 
+// ask sends a call.
+func (c *clientHTTP2) ask(path, body string) {
+	c.t.Helper()
+	stream := c.next
+	c.begin("POST", path, false, "content-type", "application/json")
+	if err := c.framer.WriteData(stream, true, []byte(body)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// testCertificates returns the certificate of a server that only tests know.
+func testCertificates() []tls.Certificate {
+	inside := httptest.NewUnstartedServer(nil)
+	inside.StartTLS()
+	defer inside.Close()
+	return inside.TLS.Certificates
+}
+
 // overHTTP2 runs a server with TLS that has no methods.
 func overHTTP2(t *testing.T, connections int) *Server {
 	t.Helper()
 	h := alone(t, jsonrpc.Handlers{})
-	inside := httptest.NewUnstartedServer(nil)
-	inside.StartTLS()
-	certificates := inside.TLS.Certificates
-	inside.Close()
 	server, err := Listen(t.Context(), ListenConfig{
-		Address: "127.0.0.1:0", ConnectionsEach: connections, TLS: &tls.Config{Certificates: certificates},
+		Address: "127.0.0.1:0", ConnectionsEach: connections, TLS: &tls.Config{Certificates: testCertificates()},
 	}, h)
 	if err != nil {
 		t.Fatal(err)

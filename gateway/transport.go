@@ -52,7 +52,10 @@ func (s *Server) newTransport(base context.Context) *transport {
 		WriteTimeout:      MaxRequestTime + writeTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(newQuietLog(log.Handler()), slog.LevelWarn),
+		// Without this a client that reads nothing more of its connection keeps it, with all answers
+		// for it: the end of a request's write deadline is a frame of the same connection.
+		HTTP2:    &http.HTTP2Config{WriteByteTimeout: writeTime},
+		ErrorLog: slog.NewLogLogger(newQuietLog(log.Handler()), slog.LevelWarn),
 	}}
 	if s.tls != nil {
 		return t
