@@ -138,7 +138,7 @@ func keepers() []keeper {
 		{"github.com/spf13/cobra", []string{"cmd"}},
 		{"github.com/goccy/go-yaml", []string{"app/config"}},
 		{"github.com/prometheus/client_golang", []string{"app"}},
-		{"github.com/coder/websocket", []string{"gateway", "bench/follow"}},
+		{"github.com/coder/websocket", []string{"gateway"}},
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 		{"github.com/alexedwards/scs", []string{"account/session", "account/accounttest", "dashboard"}},
 		{"github.com/pquerna/otp", []string{"account/totp"}},
@@ -154,7 +154,7 @@ func keepers() []keeper {
 		{"github.com/minio/minio-go", []string{"app/backup"}},
 		{"go.opentelemetry.io/otel", []string{"app/watch"}},
 		{"github.com/consensys/gnark-crypto/ecc/bls12-381", []string{"evm/source/beacon/bls", "evm/execute"}}, // signatures; contracts
-		{"github.com/golang-jwt/jwt", []string{"evm/source/engine", "internal/node"}},
+		{"github.com/golang-jwt/jwt", []string{"evm/source/engine"}},
 	}
 	for _, name := range families() { // app registers them, everything else asks the interface
 		all = append(all, keeper{path.Join("ashlar", name, "network"), []string{"app"}})
