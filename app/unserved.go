@@ -244,7 +244,7 @@ func (s *Service) awaitFreed(ctx context.Context) error {
 
 // addFreed serves the networks that the configuration lists and whose stores were in use, if they open now. It
 // returns why others of these cannot be served. Networks that the configuration does not list are not served
-// before somebody asks for it: their import may take several commands.
+// before a command asks for it: their import may take several commands.
 func (s *Service) addFreed(ctx context.Context) (failed map[string]string) {
 	failed = make(map[string]string)
 	for _, u := range s.Unserved(ctx) {

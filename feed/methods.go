@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// ErrFilterNotFound also stands for expired filters and those of other keys.
+	// ErrFilterNotFound also stands for expired filters and those of other callers.
 	ErrFilterNotFound       = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "filter not found"}
 	ErrSubscriptionNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "subscription not found"}
 )

@@ -1,7 +1,7 @@
 // Package upstream asks Ethereum JSON-RPC nodes: a [Pool] of nodes that answer for one
 // chain, of which any may be down, slow, behind, out of credits, or of another chain.
 //
-// What a pool promises:
+// A pool promises:
 //   - Opening it contacts no node. A call that comes before the first node is known to be
 //     of the chain waits for it, within its context.
 //   - A call goes to the fastest node that can answer it: one of the chain, whose head has

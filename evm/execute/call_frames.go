@@ -12,7 +12,7 @@ import (
 // frameMemory is how many bytes all frames of a call that are open at once may address. An
 // operation that needs more ends the call.
 //
-// What a frame addresses costs the square of its size: w words cost w²/512, and a call
+// The memory of a frame costs the square of its size: w words cost w²/512, and a call
 // passes on 63/64 of its gas at most, so that all open frames hold at most √(64·512·gas)
 // words together. Before EIP-150 all gas is passed on, 1024 frames deep: √(1024·512·gas). A
 // call with no more gas than boundedGas cannot exceed the limit (105 MiB for 360 million,

@@ -236,7 +236,7 @@ func (s *scanner) checkNamedBlobs(data []byte, config *params.ChainConfig, sched
 }
 
 // repeats reports whether a fork's schedule is the one that others have brought by its time.
-// That of a fork without a time has no effect, and may be any of theirs.
+// The schedule of a fork without a time has no effect, and may be any of theirs.
 func (f scheduledFork) repeats(others []scheduledFork) bool {
 	for _, other := range slices.Backward(others) {
 		switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// What this file fetches is a guess of what will be read. A node that guesses wrong, or does
-// not guess at all, costs further rounds; the answer stays the same.
+// This file fetches a guess of what will be read. A node that guesses wrong, or does not guess at
+// all, costs further rounds; the answer stays the same.
 
 // Call is a message call whose state is fetched ahead. nil fields are left out. It has no price,
 // so the sender need not be able to pay for more gas.

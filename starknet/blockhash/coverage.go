@@ -6,7 +6,7 @@ import "ashlar/starknet"
 // smaller ones.
 type Coverage uint8
 
-// What a hash covers.
+// The values of [Coverage], ascending.
 const (
 	CoversNothing      Coverage = iota // the hash cannot be recomputed, or perhaps not
 	CoversTransactions                 // the header, and the hashes of the transactions

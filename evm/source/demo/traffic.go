@@ -71,7 +71,7 @@ func (n *Network) Traffic() (*Traffic, error) {
 // Next gives the contents of the next block, which must be the one after the
 // last, the first being 1. baseFee is that block's.
 //
-// What it gives depends on the configuration, the number and the base fees so
+// The contents depend on the configuration, the number and the base fees so
 // far. So a network that was built earlier is continued by calling Next with
 // the base fee of every block that exists already.
 func (t *Traffic) Next(number uint64, baseFee *big.Int) (Contents, error) {
