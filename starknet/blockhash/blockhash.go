@@ -137,7 +137,7 @@ func (c *Checker) checkDeclared(b *starknet.Block, v version, events fp.Element)
 	}
 	verdict, err := c.checkPedersen(b, v, transactions, events)
 	switch {
-	case v.before(versionTold()):
+	case v.before(versionInHeader()):
 		if err != nil {
 			return Incomplete, nil
 		}
@@ -158,7 +158,7 @@ func (c *Checker) checkPedersen(b *starknet.Block, v version, transactions, even
 	if hash == b.Hash {
 		return Confirmed, nil
 	}
-	if v.before(versionTold()) {
+	if v.before(versionInHeader()) {
 		return c.checkEarly(b, transactions, events, hash)
 	}
 	return 0, &Error{&b.Header, Hash, b.Hash, hash}

@@ -27,7 +27,7 @@ func CoverageOf(chainID starknet.Felt, h *starknet.Header) Coverage {
 			return CoversNothing
 		}
 		return CoversReceipts
-	case !v.before(versionTold()):
+	case !v.before(versionInHeader()):
 		return CoversEvents
 	case chainID != felt(shortString(mainnetID)):
 		return CoversNothing

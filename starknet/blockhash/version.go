@@ -33,7 +33,7 @@ func parseVersion(text string) (v version, err error) {
 func (v version) before(w version) bool { return slices.Compare(v[:], w[:]) < 0 }
 
 // The versions that changed the rules of hashes.
-func versionTold() version       { return version{0, 9, 1} }  // headers have a version
+func versionInHeader() version   { return version{0, 9, 1} }  // headers have a version
 func versionSignatures() version { return version{0, 11, 1} } // covers all signatures, not only those of Invoke
 func versionPoseidon() version   { return version{0, 13, 2} } // Poseidon; covers receipts and state diff
 func versionGasPrices() version  { return version{0, 13, 4} } // covers the price of L2 gas
