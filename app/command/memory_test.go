@@ -1,7 +1,10 @@
 package command
 
 import (
+	"context"
+	"errors"
 	"math"
+	"os"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -35,6 +38,28 @@ func TestImportMemory(t *testing.T) {
 	t.Setenv("GOGC", "50")
 	if PrepareImport(DefaultMemory); debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		t.Error("the limit of the heap is set although the environment sets the collector")
+	}
+}
+
+// What an import is given is what its network gets, and the default if nothing is given.
+func TestMemoryReachesImport(t *testing.T) {
+	t.Setenv("GOGC", "100")
+	for _, given := range []family.Bytes{0, 4 << 30} {
+		enough := errors.New("enough")
+		var got family.ImportMemory
+		i := Import{Data: t.TempDir(), Network: "net", Memory: given, begin: func(_ context.Context, _ family.Family, p family.Place) (family.Import, error) {
+			got = p.Memory
+			return nil, enough
+		}}
+		if err := i.Run(t.Context(), os.Stderr); !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+		if given == 0 {
+			given = DefaultMemory
+		}
+		if want := PrepareImport(given); got != want {
+			t.Errorf("%v: %+v, want %+v", given, got, want)
+		}
 	}
 }
 

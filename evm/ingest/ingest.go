@@ -68,6 +68,7 @@ type Importer struct {
 
 	archive  *archive.Archive
 	executor *execute.Executor
+	memory   int64 // of the newest state and its tries, in bytes
 	shares   shares
 	latest   *latest
 	tries    *tries.Tries // of the last block whose root is known
@@ -102,9 +103,12 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 // SetMemory changes how many bytes the importer keeps of the newest state and its tries, and forgets
 // what it has. It must not be called during an import.
 func (i *Importer) SetMemory(bytes int64) {
-	i.shares = sharesOf(bytes)
+	i.memory, i.shares = bytes, sharesOf(bytes)
 	i.latest, i.tries = newLatest(i.archive, i.shares), tries.New(int(i.shares.tries))
 }
+
+// Memory returns how many bytes the importer keeps of the newest state and its tries.
+func (i *Importer) Memory() int64 { return i.memory }
 
 // counts is the progress of an import.
 type counts struct{ skipped, blocks, transactions, gas, head, kept atomic.Uint64 }
