@@ -142,8 +142,9 @@ func (f *Frame) appendAction(out []byte) []byte {
 	return appendBig(append(out, `,"value":`...), f.value)
 }
 
-// appendResult appends the member with the result. Frames that failed have none, unless
-// they were reverted.
+// appendResult appends the member with the result. Frames that failed have none, unless they were
+// reverted. A creation that was reverted made no contract: its result is that of a call, as in Erigon
+// and Nethermind. Clients with types reject one that has code but no address.
 func (f *Frame) appendResult(out []byte) []byte {
 	switch {
 	case f.reward != "" || f.kind == vm.SELFDESTRUCT:
@@ -152,11 +153,9 @@ func (f *Frame) appendResult(out []byte) []byte {
 		return out
 	}
 	out = append(out, `,"result":{`...)
-	if f.creates() {
-		if f.failure == "" {
-			out = append(appendBytes(append(out, `"address":`...), f.to[:]), ',')
-		}
-		out = appendBytes(append(out, `"code":`...), f.output)
+	if f.creates() && !f.reverted {
+		out = appendBytes(append(out, `"address":`...), f.to[:])
+		out = appendBytes(append(out, `,"code":`...), f.output)
 		return append(appendUint(append(out, `,"gasUsed":`...), f.gasUsed), '}')
 	}
 	out = appendUint(append(out, `"gasUsed":`...), f.gasUsed)

@@ -16,16 +16,16 @@ import (
 	"ashlar/internal/ponder"
 )
 
-// Blocks that tools read, both ends included.
+// Blocks that tools export, both ends included. One of them has a creation that was reverted.
 const (
-	firstRead = 20
-	lastRead  = 30
+	firstRead = 50
+	lastRead  = 60
 )
 
 // callFrame is a frame of callTracer.
 type callFrame struct {
-	To, Input, Error string
-	Calls            []callFrame
+	Type, To, Input, Error string
+	Calls                  []callFrame
 }
 
 // frames calls yield for each frame of the blocks, as callTracer returns them.
@@ -65,8 +65,16 @@ func TestToolsExport(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
-	want := 0
-	frames(t, node.NewClient(s.url), firstRead, lastRead, func(*callFrame) { want++ })
+	want, undone := 0, 0
+	frames(t, node.NewClient(s.url), firstRead, lastRead, func(f *callFrame) {
+		want++
+		if f.Type == "CREATE" && f.Error == "execution reverted" {
+			undone++
+		}
+	})
+	if undone == 0 {
+		t.Fatal("no creation was reverted")
+	}
 	python := filepath.Join(dir, "tracing-venv", "bin", "python")
 	out := t.TempDir()
 	first, last := fmt.Sprint(firstRead), fmt.Sprint(lastRead)
@@ -181,7 +189,7 @@ func TestPonderIndexesCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := 0
-	frames(t, node.NewClient(s.url), 1, lastRead, func(f *callFrame) {
+	frames(t, node.NewClient(s.url), 1, block, func(f *callFrame) {
 		if strings.EqualFold(f.To, examples.Token.Hex()) && strings.HasPrefix(f.Input, "0xa9059cbb") && f.Error == "" {
 			want++
 		}

@@ -95,6 +95,10 @@ func flatFrames(t *testing.T, geth *node.Client, block string) (frames []any) {
 			if frame["type"] == "suicide" {
 				frame["result"] = nil
 			}
+			if result, ok := frame["result"].(map[string]any); ok && result["code"] != nil && result["address"] == nil {
+				result["output"] = result["code"] // a reverted creation has the result of a call
+				delete(result, "code")
+			}
 			frames = append(frames, frame)
 		}
 	}
