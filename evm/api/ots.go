@@ -28,6 +28,7 @@ const otsLevel = "8"
 // otsMethods describes the methods of the explorer Otterscan.
 func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 	number := required("Block number", "The number of the block.", schema.AnyOf(blockNumberSchema, schema.Unsigned), a.example(func(s *sample) any { return s.block.Number }))
+	state := required("Block", "The block after which the state is read; latest by default.", schema.AnyOf(blockSchema, schema.Unsigned), jsonrpc.Given("latest"))
 	count := func(name, summary string, example int) jsonrpc.Param {
 		return required(name, summary, schema.Unsigned, jsonrpc.Given(example))
 	}
@@ -42,7 +43,7 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "ots_hasCode", Summary: "Returns whether an account is a contract.",
-			Params: []jsonrpc.Param{p.address, optional(p.state)}, Result: result("Has code", schema.Boolean), Errors: blockErrors,
+			Params: []jsonrpc.Param{p.address, optional(state)}, Result: result("Has code", schema.Boolean), Errors: blockErrors,
 			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.hasCode,
 		},
 		{
@@ -120,17 +121,34 @@ var (
 
 // plainBlock decodes a block number that may also be a JSON number.
 func plainBlock(args *parameter.Arguments, n int) chain.BlockID {
-	return parameter.Decode(args, n, func(raw []byte) (chain.BlockID, error) {
+	return parameter.Decode(args, n, orPlain(parameter.ParseBlockNumber))
+}
+
+// orPlain returns a function that decodes a block as parse does, or a JSON number.
+func orPlain(parse func(raw []byte) (chain.BlockID, error)) func(raw []byte) (chain.BlockID, error) {
+	return func(raw []byte) (chain.BlockID, error) {
 		if number, err := parsePlain(raw); err == nil {
 			return chain.BlockID{Number: number}, nil
 		}
-		return parameter.ParseBlockNumber(raw)
-	})
+		return parse(raw)
+	}
 }
 
-// hasCode answers ots_hasCode.
+// hasCode answers ots_hasCode. Otterscan names the block by a plain number.
 func (a *API) hasCode(ctx context.Context, params, out []byte) ([]byte, error) {
-	account, _, err := a.account(ctx, params)
+	args := parameter.Read(params, 2, 1)
+	address, id := args.Address(0), chain.BlockID{Tag: chain.Latest}
+	if args.Given(1) {
+		id = parameter.Decode(&args, 1, orPlain(parameter.ParseBlock))
+	}
+	if args.Err != nil {
+		return out, args.Err
+	}
+	state, err := a.stateAt(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	account, err := state.Account(ctx, evm.AccountKey(state, address))
 	if err != nil {
 		return out, err
 	}
