@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // parityFrame is a frame of trace_transaction.
@@ -36,7 +37,7 @@ func TestOtterscan(t *testing.T) {
 	s := besuChain(t, readTraces(t, "besu-trace"))
 	var head hexutil.Uint64
 	s.ask(t, &head, "eth_blockNumber")
-	operations, creations := 0, 0
+	operations, creations, attempts := 0, 0, 0
 	for number := uint64(1); number <= uint64(head); number++ {
 		var block struct {
 			Transactions []*types.Transaction
@@ -54,7 +55,10 @@ func TestOtterscan(t *testing.T) {
 			}
 			var frames []parityFrame
 			s.ask(t, &frames, "trace_transaction", tx.Hash())
-			var calls []struct{ Depth int }
+			var calls []struct {
+				Depth int
+				To    common.Address
+			}
 			s.ask(t, &calls, "ots_traceTransaction", tx.Hash())
 			if len(calls) != len(frames) {
 				t.Errorf("%s: %d calls, expected %d", tx.Hash(), len(calls), len(frames))
@@ -63,14 +67,20 @@ func TestOtterscan(t *testing.T) {
 				if calls[i].Depth != len(frames[i].TraceAddress) {
 					t.Errorf("%s: call %d has the depth %d, expected %d", tx.Hash(), i, calls[i].Depth, len(frames[i].TraceAddress))
 				}
+				if i == 0 && frames[0].Type == "create" && frames[0].Error != "" {
+					attempts++
+					if would := crypto.CreateAddress(sender, tx.Nonce()); calls[0].To != would {
+						t.Errorf("%s: a failed creation at %s, expected %s", tx.Hash(), calls[0].To, would)
+					}
+				}
 			}
 			operations += checkOperations(t, s, tx.Hash(), frames)
 			creations += checkCreators(t, s, tx.Hash(), frames)
 		}
 		checkDetails(t, s, number, len(block.Transactions))
 	}
-	if operations == 0 || creations == 0 {
-		t.Errorf("%d operations and %d creations were compared", operations, creations)
+	if operations == 0 || creations == 0 || attempts == 0 {
+		t.Errorf("%d operations, %d creations and %d failed ones were compared", operations, creations, attempts)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// otsFrame is a frame of callTracer.
+// otsFrame is a frame of callTracer. A creation that failed has the address that it would have had, as in Erigon.
 type otsFrame struct {
 	Type     string
 	From, To common.Address
@@ -65,7 +65,9 @@ func (a *API) otsFrames(ctx context.Context, r *execute.Replay, index int, out [
 	if err := r.Skip(index); err != nil {
 		return nil, err
 	}
-	traced, err := trace.Native("callTracer", "{}", a.chain.Executor().Config()).AppendTransaction(ctx, r, out, jsonrpc.RoomFor(ctx, out))
+	calls := trace.Native("callTracer", "{}", a.chain.Executor().Config())
+	calls.NameAttempts()
+	traced, err := calls.AppendTransaction(ctx, r, out, jsonrpc.RoomFor(ctx, out))
 	if err != nil {
 		return nil, err
 	}

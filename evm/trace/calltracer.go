@@ -24,8 +24,9 @@ const callTracerName = "callTracer"
 //	{"from":"0x..","gas":"0x..","gasUsed":"0x..","to":"0x..","input":"0x..","output":"0x..",
 //	 "calls":[{...}, ...],"logs":[...],"value":"0x0","type":"CALL"}
 type callTracer struct {
-	config callTracerConfig
-	tracer tracer // its own hooks and functions
+	config   callTracerConfig
+	attempts bool   // creations that failed have an address, too
+	tracer   tracer // its own hooks and functions
 	allowance
 	stopper
 	length     int // of the answer, so far and as it will be
@@ -198,7 +199,7 @@ func (t *callTracer) appendFrame(out []byte, at int, undone bool) (_ []byte, nex
 	out = appendBytes(append(out, `{"from":`...), f.from[:])
 	out = appendUint(append(out, `,"gas":`...), f.gas)
 	out = appendUint(append(out, `,"gasUsed":`...), f.gasUsed)
-	if creates := f.kind == vm.CREATE || f.kind == vm.CREATE2; !creates || !f.reverted {
+	if creates := f.kind == vm.CREATE || f.kind == vm.CREATE2; !creates || !f.reverted || t.attempts {
 		out = appendBytes(append(out, `,"to":`...), f.to[:])
 	}
 	out = appendBytes(append(out, `,"input":`...), t.data[f.input.from:f.input.to])

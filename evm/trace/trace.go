@@ -58,6 +58,8 @@ type Config struct {
 	chain   *params.ChainConfig
 	scripts bool        // JavaScript may run
 	calls   *callTracer // of the last run, for the next; nil: there is none
+
+	attempts bool // callTracer gives creations that failed the address of their contract, too
 }
 
 // ParseConfig decodes a trace configuration as geth does: names of members in any case,
@@ -116,6 +118,10 @@ func (c *Config) checkNesting() error {
 func Native(name string, options string, chain *params.ChainConfig) *Config {
 	return &Config{name: name, options: json.RawMessage(options), time: DefaultTime, chain: chain}
 }
+
+// NameAttempts has callTracer give a creation that failed an address, too: the one that its
+// contract would have had.
+func (c *Config) NameAttempts() { c.attempts = true }
 
 // AppendTransaction runs the next transaction of a replay and appends its trace to out.
 func (c *Config) AppendTransaction(ctx context.Context, replay *execute.Replay, out []byte, room Room) ([]byte, error) {
@@ -217,6 +223,7 @@ func (c *Config) tracer(about func() *tracers.Context, out []byte, room Room, en
 			if err != nil {
 				return nil, err
 			}
+			t.attempts = c.attempts
 			c.calls = t
 		}
 		c.calls.begin(len(out), room, end)
