@@ -34,6 +34,7 @@ type exchange struct {
 	pool  *limit.Pool // in which the last call has a slot; nil: none
 	share *limit.Share
 
+	method   string       // name of the last call's method
 	series   usage.Series // usage series of the last call
 	credits  int          // price of the last call
 	called   bool         // a call named an existing method

@@ -38,7 +38,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	restricted := account.MatchesMethod(g.restricted, method.Name)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
-		e.called, e.series, e.credits = true, series, credits
+		e.called, e.method, e.series, e.credits = true, method.Name, series, credits
 		if r := g.forbids(ctx, e, method, restricted, params); r != nil {
 			if over := e.spendLeast(series); over != nil {
 				r = over
@@ -57,6 +57,11 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 			return run(ctx, params, out)
 		})
 	}
+}
+
+// restricts reports whether a key with the given rules may not call a method on the network.
+func (g *gate) restricts(method string, rules *account.Rules) bool {
+	return account.MatchesMethod(g.restricted, method) && !rules.ListsMethod(method)
 }
 
 // forbids returns the refusal of a call that the rules of the network or the key forbid, or nil.

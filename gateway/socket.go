@@ -31,9 +31,11 @@ const (
 	reasonIdle     = "idle"
 	reasonRevoked  = "invalid project id"
 	reasonRules    = "the rules of the key have changed: connect again"
-	reasonSlow     = "too slow: messages are not read in time"
-	reasonLost     = "messages of a subscription were lost: connect again"
-	reasonMemory   = "the server is busy: try again later"
+	// reasonRestricted is at most 123 bytes, so it cannot name the network and the method.
+	reasonRestricted = "the network restricts the method of a subscription to keys whose rules list it"
+	reasonSlow       = "too slow: messages are not read in time"
+	reasonLost       = "messages of a subscription were lost: connect again"
+	reasonMemory     = "the server is busy: try again later"
 )
 
 // socket is one open WebSocket connection. Its messages are answered in parallel, and each

@@ -8,21 +8,21 @@ import (
 )
 
 // check returns the connection's key. reason is not empty if the key is no longer admitted,
-// or its rules no longer allow the connection's streams.
+// or its rules or the network's no longer allow the connection's streams.
 func (s *socket) check(settings *settings, network *served) (key *account.Key, reason string) {
 	key, ok := s.handler.keys.Check(s.key)
 	if !ok || key.Guarded && !proves(key, s.request) {
 		return nil, reasonRevoked
 	}
-	if key.Rules != nil && network != nil {
+	if key.Rules != nil {
 		if r := settings.allowed(key.Rules, s.request, network); r != nil {
 			s.handler.refusals.count(r.reason)
 			settings.countRefused(key, network, originOf(s.request), r)
 			return nil, r.err.Message
 		}
 	}
-	if !s.streams.allowed(key.Rules) {
-		return nil, reasonRules
+	if reason := s.streams.forbidden(key.Rules, network.gate); reason != "" {
+		return nil, reason
 	}
 	return key, ""
 }

@@ -25,17 +25,24 @@ type streams struct {
 	holding *limit.Holding // memory of the connection's account
 
 	mu    sync.Mutex
-	byID  map[string]context.CancelFunc // guarded by mu; created on first use
-	rules *account.Rules                // guarded by mu: the key's rules when the streams in byID started
+	byID  map[string]startedStream // guarded by mu; created on first use
+	rules *account.Rules           // guarded by mu: the key's rules when the streams in byID started
+	gate  *gate                    // guarded by mu: permits the methods of all streams in byID; nil: not known
 }
 
-// add assigns an ID and a context to a stream. All streams of a connection have started
-// under the same rules of its key: the connection ends when they change.
-func (s *streams) add(parent context.Context, rules *account.Rules) (id string, ctx context.Context, err error) {
+// startedStream is a stream, with the method that started it.
+type startedStream struct {
+	cancel context.CancelFunc
+	method string
+}
+
+// add assigns an ID and a context to a stream that a method starts behind a gate. All streams of a
+// connection have started under the same rules of its key: the connection ends when they change.
+func (s *streams) add(parent context.Context, method string, rules *account.Rules, behind *gate) (id string, ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.byID) == 0 {
-		s.rules = rules
+		s.rules, s.gate = rules, behind
 	} else if !s.rules.AllowsSameCalls(rules) {
 		return "", nil, &jsonrpc.Error{Code: jsonrpc.CodeForbidden, Message: reasonRules}
 	}
@@ -46,10 +53,14 @@ func (s *streams) add(parent context.Context, rules *account.Rules) (id string, 
 		return "", nil, busy(RefusedMemory).err
 	}
 	if s.byID == nil {
-		s.byID = make(map[string]context.CancelFunc)
+		s.byID = make(map[string]startedStream)
+	}
+	if s.gate != behind {
+		s.gate = nil
 	}
 	id = jsonrpc.NewID()
-	ctx, s.byID[id] = context.WithCancel(parent)
+	ctx, cancel := context.WithCancel(parent)
+	s.byID[id] = startedStream{cancel, method}
 	return id, ctx, nil
 }
 
@@ -60,20 +71,36 @@ func (s *streams) any() bool {
 	return len(s.byID) > 0
 }
 
-// allowed reports whether all streams could also have started under the given rules.
-func (s *streams) allowed(rules *account.Rules) bool {
+// forbidden returns why a stream could not have started under the given rules and behind a gate, or
+// an empty string.
+func (s *streams) forbidden(rules *account.Rules, behind *gate) (reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.byID) == 0 || s.rules.AllowsSameCalls(rules)
+	if len(s.byID) == 0 {
+		return ""
+	}
+	if !s.rules.AllowsSameCalls(rules) {
+		return reasonRules
+	}
+	if s.gate == behind {
+		return ""
+	}
+	for _, started := range s.byID {
+		if behind.restricts(started.method, rules) {
+			return reasonRestricted
+		}
+	}
+	s.gate = behind
+	return ""
 }
 
 // Stop implements jsonrpc.Notifier.
 func (s *streams) Stop(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cancel, ok := s.byID[id]
+	started, ok := s.byID[id]
 	if ok {
-		cancel()
+		started.cancel()
 		delete(s.byID, id)
 		s.memory.Give(s.holding, streamBytes)
 	}
@@ -105,7 +132,7 @@ func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
 	if !users.Enter() {
 		return "", unserved().err
 	}
-	id, ctx, err := n.add(socket.ctx, n.exchange.key.Rules)
+	id, ctx, err := n.add(socket.ctx, n.exchange.method, n.exchange.key.Rules, n.exchange.network.gate)
 	if err != nil {
 		users.Leave()
 		return "", err
