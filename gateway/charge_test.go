@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,47 @@ func TestOnlyWhatIsRefusedCostsNothing(t *testing.T) {
 	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{one.Key.ID}, To: time.Now().Add(time.Hour)})
 	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 4 || lines[0].Counts.Requests != 10 {
 		t.Errorf("counted %+v, %v: expected 4 credits for 10 requests", lines, err)
+	}
+}
+
+// A call that is refused after midnight returns nothing to the quotas of the new day, which it has not
+// spent.
+func TestRefusalsAfterMidnightReturnNothing(t *testing.T) {
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{})
+	lost := errors.New("too few nodes answer")
+	begun, release := make(chan struct{}), make(chan struct{})
+	alpha := network("alpha")
+	alpha.Methods = jsonrpctest.With(alpha.Methods, jsonrpctest.Method("test_held", func(_ context.Context, _, out []byte) ([]byte, error) {
+		begun <- struct{}{}
+		<-release
+		return out, lost
+	}))
+	for name, limits := range map[string]struct{ account, key uint64 }{"of the key": {0, 1}, "of the account": {1, 0}} {
+		var days atomic.Int64
+		s := start(t, gateway.Config{
+			Networks: []gateway.Network{alpha}, Keys: p.keys, Unavailable: func(err error) bool { return errors.Is(err, lost) },
+			Today: func() time.Time { return someDay.Add(time.Duration(days.Load()) * 24 * time.Hour) },
+		}, time.Minute)
+		p.must(p.accounts.SetLimits(t.Context(), "a@example.org", account.Limits{PerDay: limits.account}))
+		key := p.key(account.NewKey{Owner: id, Rules: account.Rules{PerDay: limits.key}})
+		refused := make(chan int)
+		go func() {
+			status, _, _ := s.with(key.APIKey, call("test_held"))
+			refused <- status
+		}()
+		<-begun
+		days.Store(1)
+		if status, _, answer := s.with(key.APIKey, call("test_name")); status != 200 {
+			t.Errorf("quota %s on the next day: %d %s", name, status, answer)
+		}
+		release <- struct{}{}
+		if status := <-refused; status != 503 {
+			t.Errorf("quota %s: status %d of the call that fails, expected 503", name, status)
+		}
+		if status, _, answer := s.with(key.APIKey, call("test_name")); status != 429 {
+			t.Errorf("quota %s, which is spent: %d %s, expected 429", name, status, answer)
+		}
 	}
 }
 

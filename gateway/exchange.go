@@ -37,6 +37,7 @@ type exchange struct {
 	method   string       // name of the last call's method
 	series   usage.Series // usage series of the last call
 	credits  int          // price of the last call
+	charged  time.Time    // when it was charged, as the daily quotas count days
 	called   bool         // a call named an existing method
 	observed bool         // a call was counted, maybe of an unknown method
 	answered bool         // a call was admitted, and its result fit into memory

@@ -48,7 +48,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 		if err := e.Hold(len(out)); err != nil { // the earlier answers of a batch wait with this call
 			return out, err
 		}
-		if r := e.spend(credits); r != nil {
+		if r := e.charge(credits); r != nil {
 			return out, e.refuse(r)
 		}
 		heavy := alwaysHeavy || len(params) > jsonrpc.LongRequest // decoding them keeps a processor as busy
@@ -96,7 +96,7 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 	e.leave() // an earlier call of a batch
 	if err := pool.Enter(ctx, share); err != nil {
 		if errors.Is(err, limit.ErrBusy) {
-			e.giveBack(e.credits)
+			e.giveBack()
 			return out, e.refuse(busy(RefusedBusy))
 		}
 		// A client that gives up still pays, or filling the queue would be free.
@@ -113,7 +113,7 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 	result, err := make()
 	if err != nil && g.unavailable != nil && g.unavailable(err) {
 		free = true
-		e.giveBack(e.credits)
+		e.giveBack()
 		return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
 	}
 	if errors.Is(err, limit.ErrMemory) {

@@ -158,12 +158,17 @@ func (s *settings) spendDay(p *purse, today time.Time, credits int, message stri
 	return overQuota(message, spentDay{See: s.see, Used: p.day.Used(today), Asked: credits, Allowed: p.perDay}, wait)
 }
 
+// charge charges the price of a call. It keeps the time for giveBack.
+func (e *exchange) charge(credits int) *refusal {
+	e.charged = e.settings.today()
+	return e.spend(credits)
+}
+
 // giveBack returns the credits of a call that found no place in the queue to the daily
 // quotas, but not to the rates, so that a client cannot retry at any speed.
-func (p *payer) giveBack(credits int) {
-	who, today := p.caller, p.settings.today()
-	who.day.Return(today, credits)
-	if who.owner != nil {
-		who.owner.day.Return(today, credits)
+func (e *exchange) giveBack() {
+	e.caller.day.Return(e.charged, e.credits)
+	if owner := e.caller.owner; owner != nil {
+		owner.day.Return(e.charged, e.credits)
 	}
 }

@@ -114,7 +114,7 @@ func (s *steps) make(ctx context.Context, id string, out []byte) (message []byte
 // when a quota is used up.
 func (s *steps) pay(ctx context.Context, e *exchange) error {
 	for {
-		refused := e.spend(s.credits)
+		refused := e.charge(s.credits)
 		switch {
 		case refused == nil:
 			return nil

@@ -139,7 +139,12 @@ func TestDay(t *testing.T) {
 	if used := d.Used(next); used != 60 {
 		t.Errorf("%d are used of what was restored, spent and given back, expected 60", used)
 	}
-	if d.Return(next, 100); d.Used(next) != 0 {
+	last := next.Add(24 * time.Hour)
+	d.Spend(last, 70, 100)
+	if d.Return(next, 20); d.Used(last) != 70 {
+		t.Errorf("%d are used after what another day had spent was given back, expected 70", d.Used(last))
+	}
+	if d.Return(last, 100); d.Used(last) != 0 {
 		t.Error("more given back than was spent")
 	}
 }

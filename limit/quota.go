@@ -54,11 +54,14 @@ func (d *Day) take(credits uint64) {
 	d.spent += credits
 }
 
-// Return gives credits back that were taken at about now.
-func (d *Day) Return(now time.Time, credits int) {
+// Return gives credits back that were taken at a time. If another day has begun since, it does
+// nothing: they are not among those of the new day.
+func (d *Day) Return(taken time.Time, credits int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn(now)
+	if dayOf(taken) < d.day {
+		return
+	}
 	d.used -= min(d.used, uint64(credits))
 	d.spent -= min(d.spent, uint64(credits))
 }
