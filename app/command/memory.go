@@ -33,13 +33,15 @@ const (
 )
 
 // PrepareImport makes the garbage collector of this process as an import needs it that takes
-// at most the given memory, unless the environment's GOGC says otherwise. It returns what the
-// import may do with the memory.
+// at most the given memory, unless the environment's GOGC or GOMEMLIMIT say otherwise. It returns
+// what the import may do with the memory.
 func PrepareImport(memory family.Bytes) family.ImportMemory {
 	eighth := int64(memory-DefaultMemory) / 8
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(importCollector)
-		debug.SetMemoryLimit(importHeap + 3*eighth)
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(importHeap + 3*eighth)
+		}
 	}
 	cache := importCache + 4*eighth
 	return family.ImportMemory{

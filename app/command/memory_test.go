@@ -15,6 +15,7 @@ import (
 // The parts of an import's memory are less than the whole, and each grows with it.
 func TestImportMemory(t *testing.T) {
 	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	defer func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }()
 	var before family.ImportMemory
@@ -34,10 +35,13 @@ func TestImportMemory(t *testing.T) {
 		before, heapBefore = m, heap
 	}
 
-	debug.SetMemoryLimit(math.MaxInt64)
-	t.Setenv("GOGC", "50")
-	if PrepareImport(DefaultMemory); debug.SetMemoryLimit(-1) != math.MaxInt64 {
-		t.Error("the limit of the heap is set although the environment sets the collector")
+	for _, set := range []struct{ name, value string }{{"GOMEMLIMIT", "400MiB"}, {"GOGC", "50"}} {
+		debug.SetMemoryLimit(math.MaxInt64)
+		t.Setenv(set.name, set.value)
+		if PrepareImport(DefaultMemory); debug.SetMemoryLimit(-1) != math.MaxInt64 {
+			t.Errorf("the limit of the heap is set although the environment has %s", set.name)
+		}
+		t.Setenv(set.name, "")
 	}
 }
 
