@@ -6,8 +6,6 @@ import (
 	"ashlar/kv"
 	"ashlar/kv/kvtest"
 	"ashlar/kv/pebble"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // modes are the ways in which a store can be opened that change how it works.
@@ -30,20 +28,15 @@ func open(t testing.TB, o pebble.Options) *pebble.Store {
 	return s
 }
 
+// The stores are on the disk. Pebble's file system in memory, which no store of the program has, is for tests of
+// crashes and of disks that fail.
+
 func TestContract(t *testing.T) {
 	for name, o := range modes() {
 		t.Run(name, func(t *testing.T) {
-			t.Run("Disk", func(t *testing.T) {
-				kvtest.Run(t, kvtest.Operations, func(t *testing.T) kv.Store {
-					o.Path = t.TempDir()
-					return open(t, o)
-				})
-			})
-			t.Run("Memory", func(t *testing.T) {
-				kvtest.Run(t, kvtest.Operations, func(t *testing.T) kv.Store {
-					o.Path, o.FS = "store", vfs.NewMem()
-					return open(t, o)
-				})
+			kvtest.Run(t, kvtest.Operations, func(t *testing.T) kv.Store {
+				o.Path = t.TempDir()
+				return open(t, o)
 			})
 		})
 	}
@@ -52,17 +45,9 @@ func TestContract(t *testing.T) {
 func TestReopen(t *testing.T) {
 	for name, o := range modes() {
 		t.Run(name, func(t *testing.T) {
-			t.Run("Disk", func(t *testing.T) {
-				kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
-					o.Path = t.TempDir()
-					return func(t *testing.T) kv.Store { return open(t, o) }
-				})
-			})
-			t.Run("Memory", func(t *testing.T) {
-				kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
-					o.Path, o.FS = "store", vfs.NewMem()
-					return func(t *testing.T) kv.Store { return open(t, o) }
-				})
+			kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
+				o.Path = t.TempDir()
+				return func(t *testing.T) kv.Store { return open(t, o) }
 			})
 		})
 	}
