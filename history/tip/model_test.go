@@ -12,6 +12,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/history/tip"
+	"ashlar/internal/raced"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -376,6 +377,7 @@ func (w *world) step() {
 // TestModel performs random operations, including crashes and restarts, and compares the tip with
 // a model that keeps every block.
 func TestModel(t *testing.T) {
+	raced.Skip(t)
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"ashlar/internal/raced"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -18,6 +19,7 @@ import (
 // of what was not yet synced lost, and opens what is left: it is always the store
 // as it was after some Write, at least the last one that was synced.
 func TestCrash(t *testing.T) {
+	raced.Skip(t)
 	for name, o := range modes() {
 		for _, kept := range []int{0, 30, 100} {
 			t.Run(fmt.Sprintf("%s/%dPercentKept", name, kept), func(t *testing.T) {

@@ -3,6 +3,7 @@ package pebble_test
 import (
 	"testing"
 
+	"ashlar/internal/raced"
 	"ashlar/kv"
 	"ashlar/kv/kvtest"
 	"ashlar/kv/pebble"
@@ -43,6 +44,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestReopen(t *testing.T) {
+	raced.Skip(t)
 	for name, o := range modes() {
 		t.Run(name, func(t *testing.T) {
 			kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
