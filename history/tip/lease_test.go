@@ -1,8 +1,11 @@
 package tip_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"log/slog"
+	"maps"
 	"testing"
 	"time"
 
@@ -30,12 +33,30 @@ func (b *slowBoard) Posts(ctx context.Context) (map[string][]byte, error) {
 	return b.board.Posts(ctx)
 }
 
-// join starts a reader that uses the board and its clock.
-func (b *slowBoard) join(t *testing.T, store kv.Store, settled chain.Ref) *tip.Watched {
+// view is the board as one reader sees it.
+type view struct {
+	*slowBoard
+	before func() // called before a note is written; may be nil
+	lost   bool   // the answers of writes are lost
+}
+
+func (v *view) Post(ctx context.Context, name string, value []byte, keep time.Duration) error {
+	if v.before != nil {
+		v.before()
+	}
+	err := v.slowBoard.Post(ctx, name, value, keep)
+	if v.lost {
+		return errors.New("written, but the answer was lost")
+	}
+	return err
+}
+
+// join starts a reader.
+func (v *view) join(t *testing.T, store kv.Store, settled chain.Ref) *tip.Watched {
 	t.Helper()
 	w, err := tip.Watch(t.Context(), store, allTables(), func(context.Context) (chain.Ref, error) { return settled, nil })
 	if err == nil {
-		err = w.JoinBy(t.Context(), b, func() time.Time { return b.now })
+		err = w.JoinBy(t.Context(), v, func() time.Time { return v.now })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +84,7 @@ func TestLease(t *testing.T) {
 	grow(t, writer, ref(11, 'a'), settled)
 	setHead(t, writer, ref(11, 'a'))
 	b := &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}
-	w := b.join(t, store, settled)
+	w := (&view{slowBoard: b}).join(t, store, settled)
 	steps(t, w, w, w)
 	b.now = b.now.Add(time.Second) // another note is due
 	began := b.now
@@ -95,7 +116,7 @@ func TestLeave(t *testing.T) {
 	}
 	head(11)
 	b := &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}
-	late, leaves := b.join(t, store, settled), b.join(t, store, settled)
+	late, leaves := (&view{slowBoard: b}).join(t, store, settled), (&view{slowBoard: b}).join(t, store, settled)
 	steps(t, late, leaves, late, leaves, late, leaves)
 	head(12)
 	steps(t, late) // it is ready for 12
@@ -111,17 +132,97 @@ func TestLeave(t *testing.T) {
 	if err := leaves.Run(ended, time.Hour, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
+	answersBy(t, late, 13)
+}
+
+// answersBy waits until a reader answers, by a head that clients have seen.
+func answersBy(t *testing.T, w *tip.Watched, head uint64) {
+	t.Helper()
 	for tries := 0; ; tries++ {
-		sound, err := late.Try(t.Context())
-		got := late.Forkchoice().Head.Ref().Number
+		sound, err := w.Try(t.Context())
+		got := w.Forkchoice().Head.Ref().Number
 		switch {
 		case err != nil || tries == 10:
 			t.Fatalf("head %d after %d tries: %v", got, tries, err)
 		case !sound:
 			continue
-		case got != 13:
-			t.Errorf("the late reader answers by head %d, expected 13, which clients have seen", got)
+		case got != head:
+			t.Errorf("the reader answers by head %d, expected %d, which clients have seen", got, head)
 		}
 		return
 	}
+}
+
+// TestLostAnswer: a note differs from the one before, also if that was written and the answer was lost. Otherwise others would
+// not notice it, and take its reader for dead.
+func TestLostAnswer(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	settled := ref(10, 'a')
+	writer := openTip(t, store, settled)
+	grow(t, writer, ref(11, 'a'), settled)
+	setHead(t, writer, ref(11, 'a'))
+	v := &view{slowBoard: &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}}
+	w := v.join(t, store, settled)
+	steps(t, w, w, w)
+	v.now = v.now.Add(time.Second) // another note is due
+	v.lost = true
+	if err := w.Step(t.Context()); err == nil {
+		t.Fatal("a step whose note may not be written succeeds")
+	}
+	lost := maps.Clone(v.posts)
+	v.lost = false
+	steps(t, w)
+	if maps.EqualFunc(v.posts, lost, bytes.Equal) {
+		t.Error("the note after one whose answer was lost is the same")
+	}
+}
+
+// TestLapsed: a reader that others take for dead reads the tip, and then writes a note. In between, another one has found that
+// all that live are ready for a later head, which it shows after the first one has read the board. So the first one has no
+// lease before it has read the tip once more.
+func TestLapsed(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	settled := ref(10, 'a')
+	writer := openTip(t, store, settled)
+	grow(t, writer, ref(11, 'a'), settled)
+	setHead(t, writer, ref(11, 'a'))
+	b := &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}
+	sees, showing := &view{slowBoard: b}, &view{slowBoard: b}
+	late, other := sees.join(t, store, settled), showing.join(t, store, settled)
+	steps(t, late, other, late, other, late, other)
+	b.now = b.now.Add(time.Second)
+	steps(t, other) // reads the last note of the late one
+	b.now = b.now.Add(4 * time.Second)
+	steps(t, other) // the late one is not living
+
+	arrived, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	notes := 0
+	showing.before = func() {
+		if notes++; notes == 2 { // that it shows 12
+			close(arrived)
+			<-resume
+		}
+	}
+	sees.before = func() {
+		sees.before = nil
+		grow(t, writer, ref(12, 'a'), ref(11, 'a'))
+		setHead(t, writer, ref(12, 'a'))
+		go func() { done <- other.Step(t.Context()) }()
+		select {
+		case <-arrived:
+		case err := <-done:
+			t.Fatalf("the other reader does not show a head: %v", err)
+		}
+	}
+	steps(t, late)
+	close(resume)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := other.Forkchoice().Head.Ref().Number; got != 12 {
+		t.Fatalf("the other reader shows %d, expected 12", got)
+	}
+	answersBy(t, late, 12)
 }
