@@ -128,7 +128,7 @@ func TestLongRequestsWaitForASlot(t *testing.T) {
 	for name, c := range map[string]struct{ request, encoding string }{
 		"parsed":       {padded(jsonrpc.LongRequest + 1), ""},
 		"of nothing":   {nothing(t) + zipped(t, call("test_name")), "gzip"},
-		"decompressed": {zipped(t, call("test_name")+strings.Repeat(" ", jsonrpc.LongRequest)), "gzip"},
+		"decompressed": {zipped(t, call("test_name")+strings.Repeat(" ", mebibyte)), "gzip"},
 		"parameters":   {longParameters(), ""},
 	} {
 		t.Run(name, func(t *testing.T) { waitsForASlot(t, c.request, c.encoding) })
@@ -154,6 +154,9 @@ func waitsForASlot(t *testing.T, request, encoding string) {
 	<-begun
 	go ask(secondKey, request, encoding)
 	await.Until(t, "a heavy call to wait", func() bool { return s.handler.Stats().HeavyWaiting == 1 })
+	if bytes := s.handler.Stats().HeldBytes; bytes > 4*jsonrpc.LongRequest {
+		t.Errorf("%d bytes are held by a request that waits to be decompressed", bytes)
+	}
 	close(release)
 	for range 2 {
 		if status := <-statuses; status != http.StatusOK {
