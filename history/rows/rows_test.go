@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -58,6 +59,21 @@ func TestDecoder(t *testing.T) {
 	left := Decode(row)
 	if err := left.End("test"); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a row that is not read to its end: %v, want ErrCorrupt", err)
+	}
+}
+
+// A count is refused if so many items do not fit, before memory is made for them.
+func TestCountsThatDoNotFit(t *testing.T) {
+	for items := range uint64(8) {
+		row := append(binary.AppendUvarint(nil, items), make([]byte, 15)...)
+		d := Decode(row)
+		want := int(items)
+		if items > 3 { // 4 items of 4 bytes take 16
+			want = 0
+		}
+		if got := d.Count(4); got != want || d.Failed() != (items > 3) {
+			t.Errorf("%d items of 4 bytes in 15 bytes: count %d, failed %t", items, got, d.Failed())
+		}
 	}
 }
 
