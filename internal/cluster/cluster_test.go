@@ -57,13 +57,25 @@ var built = sync.OnceValues(func() (string, error) {
 // process returns a process of a cluster: its role, and further lines of its configuration.
 func process(t *testing.T, keyspace, role string, more ...string) node.Ashlar {
 	t.Helper()
+	return configured(t, keyspace, "", role, more...)
+}
+
+// notReplicated is process with each row at one node, which takes less of the nodes' processor time. It is for a test that
+// compares many answers while no node is away. TestFaults compares answers of three replicas.
+func notReplicated(t *testing.T, keyspace, role string, more ...string) node.Ashlar {
+	t.Helper()
+	return configured(t, keyspace, ", replication: 1", role, more...)
+}
+
+func configured(t *testing.T, keyspace, place, role string, more ...string) node.Ashlar {
+	t.Helper()
 	hosts := nodes.Get(t).Hosts
 	bin, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := append([]string{
-		fmt.Sprintf("store: {cassandra: {hosts: [%s], keyspace: %s, datacenter: datacenter1}}", strings.Join(hosts, ", "), keyspace),
+		fmt.Sprintf("store: {cassandra: {hosts: [%s], keyspace: %s, datacenter: datacenter1%s}}", strings.Join(hosts, ", "), keyspace, place),
 		"role: " + role, "lame_duck: 0s",
 	}, more...)
 	config := filepath.Join(t.TempDir(), role+".yaml")
@@ -170,8 +182,8 @@ func TestDifferential(t *testing.T) {
 	folder := generate(t, 500, 5)
 	keyspace := newKeyspace(t)
 	more := fmt.Sprintf("networks: {%s: {scripts: true, call_gas: 50000000}}", network)
-	importInto(t, process(t, keyspace, "writer", more), filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
-	_, client := serve(t, process(t, keyspace, "reader", more))
+	importInto(t, notReplicated(t, keyspace, "writer", more), filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
+	_, client := serve(t, notReplicated(t, keyspace, "reader", more))
 	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", []string{"-args", "-each", "1"}, "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
 }
 
