@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"testing"
 
+	"ashlar/internal/raced"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/params"
@@ -14,6 +16,7 @@ import (
 // TestNativeTracers compares tracers of ours with those of the library, which muxTracer
 // combines, for every transaction of several chains.
 func TestNativeTracers(t *testing.T) {
+	raced.Skip(t)
 	tracers := map[string][]string{
 		"callTracer": {`{}`, `{"withLog":true}`, `{"onlyTopCall":true,"withLog":true}`},
 		"prestateTracer": {

@@ -9,6 +9,7 @@ import (
 
 	"ashlar/evm"
 	"ashlar/evm/execute"
+	"ashlar/internal/raced"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -130,6 +131,7 @@ func (w *witness) runByGeth(t *testing.T, config *params.ChainConfig, block *typ
 // TestWitnessKeys executes blocks of all kinds of chains on a state that has no more than
 // the witness, and only the accounts and slots that its keys name.
 func TestWitnessKeys(t *testing.T) {
+	raced.Skip(t)
 	created := 0
 	for name, build := range indexedChains(t) {
 		t.Run(name, func(t *testing.T) {
