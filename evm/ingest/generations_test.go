@@ -18,7 +18,7 @@ import (
 // TestGenerations: whatever is settled and evicted, an unsettled value is there, a value that is there is the
 // newest one, and what was read late does not replace what a block wrote.
 func TestGenerations(t *testing.T) {
-	for _, limit := range []int64{0, 4 << 10, 64 << 10} {
+	for _, limit := range []int64{0, 200, 4 << 10, 64 << 10} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			g := newGenerations(limit)

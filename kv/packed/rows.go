@@ -160,7 +160,7 @@ func (r *Rows) Put(hash uint64, key []byte, since uint64, value []byte) bool {
 	}
 	need := HeaderBytes + len(key) + len(value)
 	switch {
-	case len(r.rows)+need > r.limit || r.places == 0:
+	case len(r.rows)+need > r.limit || r.places < 2: // one place of the index stays free
 		return false
 	case found.Exists(): // its place will name the longer row
 	case r.index == nil:

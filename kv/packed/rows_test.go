@@ -106,6 +106,10 @@ func TestFits(t *testing.T) {
 			t.Errorf("a key of %d bytes with a value of %d bytes fits: %t, want %t", fits.key, fits.value, got, fits.want)
 		}
 	}
+	tiny := Within(placeBytes * indexShare) // its index has one place, which would never be free again
+	if tiny.Fits(nil, nil) || tiny.Put(1, nil, 0, nil) || tiny.Find(2, nil).Exists() {
+		t.Error("rows with one place in the index have room for one")
+	}
 	none := Rows{}
 	if none.Fits(nil, nil) || none.Find(1, nil).Exists() || none.Bytes() != 0 {
 		t.Error("the zero value has room for a row")
