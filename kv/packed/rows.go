@@ -44,17 +44,17 @@ const (
 	// have 65 bytes, half of its places are taken when the rows are full.
 	indexShare = 8
 	placeBytes = 8
-	firstRows  = 4 << 10 // bytes of rows that are allocated at first
+	// maxBytes is what rows and index take at most: positions in the rows have 32 bits.
+	maxBytes  = (math.MaxUint32 - 1) / (indexShare - 1) * indexShare
+	firstRows = 4 << 10 // bytes of rows that are allocated at first
 )
 
-// Within returns no rows yet, and takes at most the given bytes for them. It allocates them when
-// they are needed.
+// Within returns no rows yet, and takes at most the given bytes for them, and never more than some
+// 4.5 GiB. It allocates them when they are needed.
 func Within(bytes int64) Rows {
-	index := bytes / indexShare
-	return Rows{
-		limit: int(min(bytes-index, math.MaxUint32-1)), places: int(min(index/placeBytes, math.MaxUint32)),
-		within: bytes,
-	}
+	used := min(bytes, maxBytes)
+	index := used / indexShare
+	return Rows{limit: int(used - index), places: int(index / placeBytes), within: bytes}
 }
 
 // Share returns how many of the bytes given to [Within] a row takes at most: rows whose shares are

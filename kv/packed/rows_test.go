@@ -95,6 +95,17 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+// The index grows with the rows that it is for, of which positions of 32 bits bound the bytes.
+func TestHugeLimit(t *testing.T) {
+	rows := Within(1 << 60)
+	if index := rows.places * placeBytes; index > rows.limit/(indexShare-1)+placeBytes {
+		t.Errorf("an index of %d bytes for %d bytes of rows", index, rows.limit)
+	}
+	if rows.limit < math.MaxUint32/2 {
+		t.Errorf("rows within 1 EiB take at most %d bytes", rows.limit)
+	}
+}
+
 // What does not fit is refused without a trace of it.
 func TestFits(t *testing.T) {
 	rows := Within(1 << 20)
