@@ -38,8 +38,8 @@ With --family starknet, imports blocks with their receipts and events from files
 folders of files, with the answers of a feeder gateway. Links and hashes are checked.
 The first block can have any number.
 
-An import takes the memory that --memory says, 1.5 GiB by default. With more, that of a
-chain with millions of transactions is faster: more of the state is kept.
+An import takes the memory that --memory says, 1.5 GiB by default. With more memory, the
+import of a chain with millions of transactions is faster, because more of the state is kept.
 
 An import can be stopped at any time. Run the same command again to continue; stored
 blocks are skipped. An invalid block ends the import with an error that names it; the
