@@ -16,6 +16,7 @@ type generations struct {
 	seed       maphash.Seed
 	young, old packed.Rows // by block that wrote the value; 0 if it was read from the archive
 	settled    uint64
+	aged       uint64 // how many times the generations have aged
 }
 
 // newGenerations returns generations that take about the given bytes together, and more where more
@@ -50,10 +51,11 @@ func (g *generations) set(key, value []byte, block uint64) {
 	}
 }
 
-// remember notes a value that was read from the archive, unless a block has
-// written another since it was looked for here.
-func (g *generations) remember(key, value []byte) {
-	if _, ok := g.get(key); !ok {
+// remember notes a value that was read from the archive, unless a block may have written another
+// since it was looked for here: that one is here, or was evicted, and the generations aged twice
+// before it was. missed is aged as it was at the look-up.
+func (g *generations) remember(key, value []byte, missed uint64) {
+	if _, ok := g.get(key); !ok && g.aged < missed+2 {
 		g.set(key, value, 0)
 	}
 }
@@ -76,6 +78,7 @@ func (g *generations) putAged(hash uint64, key, value []byte, block uint64) {
 		}
 	}
 	g.young, g.old = g.old, g.young
+	g.aged++
 	// Where more is unsettled than half of a generation holds, the next one is larger, so that not
 	// every put ages it again.
 	if g.young.Limit() < 2*need {

@@ -43,10 +43,10 @@ func TestGenerations(t *testing.T) {
 					key := fmt.Append(nil, r.IntN(1000))
 					w := model[string(key)]
 					if r.IntN(3) == 0 && w.block <= settled {
-						g.remember(key, []byte(w.value)) // as the archive has it
+						g.remember(key, []byte(w.value), g.aged) // as the archive has it
 					}
 					if w.block > settled {
-						g.remember(key, []byte("older")) // read before the block wrote it
+						g.remember(key, []byte("older"), g.aged) // read before the block wrote it
 					}
 					value, ok := g.get(key)
 					switch {
@@ -63,6 +63,37 @@ func TestGenerations(t *testing.T) {
 				t.Error("nothing was evicted")
 			}
 		})
+	}
+}
+
+// TestRememberedLate: a value that was read before a block wrote another is not kept, also if the other one was
+// evicted meanwhile.
+func TestRememberedLate(t *testing.T) {
+	key := []byte("key")
+	// late returns what is known of the key after others were written before and after it.
+	late := func(before, after int) (value []byte, known bool) {
+		g := newGenerations(1 << 10)
+		g.settle(1)
+		missed := g.aged
+		for i := range before + after {
+			if i == before {
+				g.set(key, []byte("newer"), 1)
+			}
+			g.set(fmt.Append(nil, "other ", i), nil, 1)
+		}
+		g.remember(key, []byte("older"), missed)
+		return g.get(key)
+	}
+	for before := range 20 {
+		for after := 1; ; after++ {
+			value, known := late(before, after)
+			if !known {
+				break
+			}
+			if string(value) != "newer" {
+				t.Fatalf("%d other values before and %d after the block's: %q is kept", before, after, value)
+			}
+		}
 	}
 }
 

@@ -99,12 +99,13 @@ func (l *latest) Account(ctx context.Context, address common.Hash) (*types.State
 		defer l.flat.Unlock()
 		return archive.DecodeAccount(row)
 	}
+	missed := l.accounts.aged
 	l.flat.Unlock()
 	read, err := l.settled().Account(ctx, address)
 	if err == nil {
 		l.flat.Lock()
 		l.row = archive.AppendAccount(l.row[:0], read)
-		l.accounts.remember(address[:], l.row)
+		l.accounts.remember(address[:], l.row, missed)
 		l.flat.Unlock()
 	}
 	return read, err
@@ -119,11 +120,12 @@ func (l *latest) Slot(ctx context.Context, address, slot common.Hash) (common.Ha
 		defer l.flat.Unlock()
 		return common.BytesToHash(row), nil
 	}
+	missed := l.slots.aged
 	l.flat.Unlock()
 	value, err := l.settled().Slot(ctx, address, slot)
 	if err == nil {
 		l.flat.Lock()
-		l.slots.remember(key[:], common.TrimLeftZeroes(value[:]))
+		l.slots.remember(key[:], common.TrimLeftZeroes(value[:]), missed)
 		l.flat.Unlock()
 	}
 	return value, err
