@@ -14,13 +14,14 @@ const (
 	LeastMemory   family.Bytes = 1 << 30
 )
 
-// What an import does with the default, and with each byte of any other size more or less, in
-// eighths:
+// An import divides its memory into these parts. Any other size than the default adds a share of the
+// difference to each, or takes it away:
 //
-//	832 MiB   3/8   what Go manages, a third of it garbage
-//	320 MiB   2/8   of which the newest state and its tries: family.ImportMemory's State
-//	448 MiB   4/8   the store's cache, with its memtables and the filters of tables that are not merged
-//	256 MiB   1/8   buffers of compactions, the program itself, and what malloc has not returned
+//	default   share
+//	832 MiB   3/8     what Go manages, a third of it garbage
+//	320 MiB   2/8     among that, the newest state and its tries: family.ImportMemory's State
+//	448 MiB   4/8     the store's cache, with its memtables and the filters of tables that are not merged
+//	256 MiB   1/8     buffers of compactions, the program itself, and what malloc has not returned
 const (
 	importHeap  = 832 << 20
 	importState = 320 << 20

@@ -45,7 +45,7 @@ func TestImportMemory(t *testing.T) {
 	}
 }
 
-// What an import is given is what its network gets, and the default if nothing is given.
+// A network gets the memory that its import is given, or the default.
 func TestMemoryReachesImport(t *testing.T) {
 	t.Setenv("GOGC", "100")
 	for _, given := range []family.Bytes{0, 4 << 30} {

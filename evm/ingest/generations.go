@@ -10,8 +10,8 @@ import (
 // generations keeps the latest values of things, up to a number of bytes. Values of blocks that
 // are not settled are never evicted; of the others, those that were not used for a while are.
 // There are two generations: a value that is used is copied to the young one, and when that is
-// full, the old one is dropped and the young one takes its place. Of a value that is in both, the
-// one in the young generation counts. It is not safe for concurrent use.
+// full, the old one is dropped and the young one takes its place. If both have a value, that of the
+// young one counts. It is not safe for concurrent use.
 type generations struct {
 	seed       maphash.Seed
 	young, old packed.Rows // by block that wrote the value; 0 if it was read from the archive

@@ -14,7 +14,7 @@ type version struct {
 	value string
 }
 
-// Random rows are put, replaced and cleared. What is found, and All, are as in a map, with good
+// Random rows are put, replaced and cleared. Find and All return the same as a map would, with good
 // hashes and with ones that collide.
 func TestAsAMap(t *testing.T) {
 	seed := maphash.MakeSeed()
@@ -106,7 +106,7 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
-// What does not fit is refused without a trace of it.
+// Rows that do not fit are refused.
 func TestFits(t *testing.T) {
 	rows := Within(1 << 20)
 	for _, fits := range []struct {
