@@ -239,12 +239,7 @@ func TestAgreement(t *testing.T) {
 // TestAgreementSteps counts what a new head takes: all readers look once, the last of them
 // shows it, and the others when they look again. Run looks at once then.
 func TestAgreementSteps(t *testing.T) {
-	store := openStore(t, vfs.NewMem())
-	defer store.Close()
-	settled := ref(10, 'a')
-	writer := openTip(t, store, settled)
-	grow(t, writer, ref(11, 'a'), settled)
-	setHead(t, writer, ref(11, 'a'))
+	store, writer, settled := withHead(t)
 	b := &board{posts: map[string][]byte{}}
 	var all []*tip.Watched
 	for range 3 {

@@ -77,12 +77,7 @@ func steps(t *testing.T, readers ...*tip.Watched) {
 // TestLease: a reader answers without the board for two seconds from when it began to write its last note, however long the
 // board takes. Others count the three seconds after which it is not living from a later moment.
 func TestLease(t *testing.T) {
-	store := openStore(t, vfs.NewMem())
-	defer store.Close()
-	settled := ref(10, 'a')
-	writer := openTip(t, store, settled)
-	grow(t, writer, ref(11, 'a'), settled)
-	setHead(t, writer, ref(11, 'a'))
+	store, _, settled := withHead(t)
 	b := &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}
 	w := (&view{slowBoard: b}).join(t, store, settled)
 	steps(t, w, w, w)
@@ -156,12 +151,7 @@ func answersBy(t *testing.T, w *tip.Watched, head uint64) {
 // TestLostAnswer: a note differs from the one before, also if that was written and the answer was lost. Otherwise others would
 // not notice it, and take its reader for dead.
 func TestLostAnswer(t *testing.T) {
-	store := openStore(t, vfs.NewMem())
-	defer store.Close()
-	settled := ref(10, 'a')
-	writer := openTip(t, store, settled)
-	grow(t, writer, ref(11, 'a'), settled)
-	setHead(t, writer, ref(11, 'a'))
+	store, _, settled := withHead(t)
 	v := &view{slowBoard: &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}}
 	w := v.join(t, store, settled)
 	steps(t, w, w, w)
@@ -182,12 +172,7 @@ func TestLostAnswer(t *testing.T) {
 // all that live are ready for a later head, which it shows after the first one has read the board. So the first one has no
 // lease before it has read the tip once more.
 func TestLapsed(t *testing.T) {
-	store := openStore(t, vfs.NewMem())
-	defer store.Close()
-	settled := ref(10, 'a')
-	writer := openTip(t, store, settled)
-	grow(t, writer, ref(11, 'a'), settled)
-	setHead(t, writer, ref(11, 'a'))
+	store, writer, settled := withHead(t)
 	b := &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}
 	sees, showing := &view{slowBoard: b}, &view{slowBoard: b}
 	late, other := sees.join(t, store, settled), showing.join(t, store, settled)

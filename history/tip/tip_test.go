@@ -49,6 +49,17 @@ func setHead(t *testing.T, of *tip.Tip, head chain.Ref) {
 	}
 }
 
+// withHead makes a store whose last settled block is 10 and whose head is 11. It is closed at the end of the test.
+func withHead(t *testing.T) (store kv.Store, writer *tip.Tip, settled chain.Ref) {
+	t.Helper()
+	store, settled = openStore(t, vfs.NewMem()), ref(10, 'a')
+	t.Cleanup(func() { store.Close() })
+	writer = openTip(t, store, settled)
+	grow(t, writer, ref(11, 'a'), settled)
+	setHead(t, writer, ref(11, 'a'))
+	return store, writer, settled
+}
+
 // last returns the newest row written by grow, as of a number.
 func last(t *testing.T, branch *tip.Branch, store kv.Reader, at uint64) string {
 	t.Helper()
