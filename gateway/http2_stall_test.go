@@ -5,55 +5,15 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"net"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"ashlar/internal/pipes"
 	"ashlar/jsonrpc"
 
 	"golang.org/x/net/http2"
 )
-
-// pipes is a listener whose connections are in memory.
-type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-	close    func()
-}
-
-func newPipes() *pipes {
-	p := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
-	p.close = sync.OnceFunc(func() { close(p.closed) })
-	return p
-}
-
-// dial returns the client's end of a new connection.
-func (p *pipes) dial() net.Conn {
-	client, server := net.Pipe()
-	p.accepted <- server
-	return client
-}
-
-// Accept implements net.Listener.
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.accepted:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Addr implements net.Listener.
-func (p *pipes) Addr() net.Addr { return new(net.TCPAddr) }
-
-// Close implements net.Listener.
-func (p *pipes) Close() error {
-	p.close()
-	return nil
-}
 
 // TestStalledHTTP2: a connection over HTTP/2 whose client allows long answers, and then reads nothing
 // more of the connection, is closed after the time for a client to read an answer. The write
@@ -67,7 +27,7 @@ func testStalledHTTP2(t *testing.T, certificates []tls.Certificate) {
 	const requests = 3
 	long := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, 1<<20)...), '"')
 	h := alone(t, jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, long...), nil }})
-	listener := newPipes()
+	listener := pipes.Listen()
 	server, err := Listen(t.Context(), ListenConfig{Listener: listener, TLS: &tls.Config{Certificates: certificates}}, h)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +35,11 @@ func testStalledHTTP2(t *testing.T, certificates []tls.Certificate) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	conn := tls.Client(listener.dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	dialed, err := listener.DialContext(ctx, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := tls.Client(dialed, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err := conn.Handshake(); err != nil {
 		t.Fatal(err)
 	}
