@@ -307,19 +307,26 @@ func TestRulesEndWhatBeganBefore(t *testing.T) {
 	}
 }
 
-// A subscription admitted before the rules changed does not join those that began under the
-// new rules.
-func TestStreamsBeginUnderOneRule(t *testing.T) {
-	keys := new(ruled)
-	keys.set(nil)
-	begun, release := make(chan struct{}), make(chan struct{})
-	alpha := streaming(1, 0, make(chan error, 2))
+// slowlyStreaming returns a network with the method test_slow, which closes begun, waits for release, and
+// subscribes as test_subscribe does.
+func slowlyStreaming() (alpha gateway.Network, begun, release chan struct{}) {
+	begun, release = make(chan struct{}), make(chan struct{})
+	alpha = streaming(1, 0, make(chan error, 2))
 	subscribe := alpha.Methods.Find("test_subscribe").Handler
 	alpha.Methods = jsonrpctest.With(alpha.Methods, jsonrpctest.Method("test_slow", func(ctx context.Context, params, out []byte) ([]byte, error) {
 		close(begun)
 		<-release
 		return subscribe(ctx, params, out)
 	}))
+	return alpha, begun, release
+}
+
+// A subscription admitted before the rules changed does not join those that began under the
+// new rules.
+func TestStreamsBeginUnderOneRule(t *testing.T) {
+	keys := new(ruled)
+	keys.set(nil)
+	alpha, begun, release := slowlyStreaming()
 	s := start(t, gateway.Config{Networks: []gateway.Network{alpha}, Keys: keys}, 0)
 	client := s.dial(nil)
 	client.send(call("test_slow"))

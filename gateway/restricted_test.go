@@ -1,13 +1,11 @@
 package gateway_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"ashlar/account"
 	"ashlar/gateway"
-	"ashlar/jsonrpc/jsonrpctest"
 
 	"github.com/coder/websocket"
 )
@@ -59,14 +57,7 @@ func TestRestrictionsEndSubscriptions(t *testing.T) {
 // A subscription that was admitted before a reload restricted its method, and began afterwards, ends
 // too, also beside one that the reload permits.
 func TestRestrictionsEndLateSubscriptions(t *testing.T) {
-	begun, release := make(chan struct{}), make(chan struct{})
-	alpha := streaming(1, 0, make(chan error, 2))
-	subscribe := alpha.Methods.Find("test_subscribe").Handler
-	alpha.Methods = jsonrpctest.With(alpha.Methods, jsonrpctest.Method("test_slow", func(ctx context.Context, params, out []byte) ([]byte, error) {
-		close(begun)
-		<-release
-		return subscribe(ctx, params, out)
-	}))
+	alpha, begun, release := slowlyStreaming()
 	config := gateway.Config{Networks: []gateway.Network{alpha}}
 	s := start(t, config, 0)
 	client := s.dial(nil)
