@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"ashlar/chain"
-	"ashlar/evm"
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -141,11 +140,7 @@ func (a *API) hasCode(ctx context.Context, params, out []byte) ([]byte, error) {
 	if args.Err != nil {
 		return out, args.Err
 	}
-	state, err := a.stateAt(ctx, id)
-	if err != nil {
-		return out, err
-	}
-	account, err := state.Account(ctx, evm.AccountKey(state, address))
+	account, _, err := a.accountAt(ctx, address, id)
 	if err != nil {
 		return out, err
 	}

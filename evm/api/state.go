@@ -91,6 +91,11 @@ func (a *API) account(ctx context.Context, params []byte) (*types.StateAccount, 
 	if args.Err != nil {
 		return nil, nil, args.Err
 	}
+	return a.accountAt(ctx, address, id)
+}
+
+// accountAt returns an account after a block, nil if it does not exist, and the state.
+func (a *API) accountAt(ctx context.Context, address common.Address, id chain.BlockID) (*types.StateAccount, evm.State, error) {
 	state, err := a.stateAt(ctx, id)
 	if err != nil {
 		return nil, nil, err
