@@ -69,7 +69,6 @@ type Importer struct {
 	archive  *archive.Archive
 	executor *execute.Executor
 	memory   int64 // of the newest state and its tries, in bytes
-	shares   shares
 	latest   *latest
 	tries    *tries.Tries // of the last block whose root is known
 	recent   *ancestors
@@ -103,8 +102,9 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 // SetMemory changes how many bytes the importer keeps of the newest state and its tries, and forgets
 // what it has. It must not be called during an import.
 func (i *Importer) SetMemory(bytes int64) {
-	i.memory, i.shares = bytes, sharesOf(bytes)
-	i.latest, i.tries = newLatest(i.archive, i.shares), tries.New(int(i.shares.tries))
+	i.memory = bytes
+	s := sharesOf(bytes)
+	i.latest, i.tries = newLatest(i.archive, s), tries.New(int(s.tries))
 }
 
 // Memory returns how many bytes the importer keeps of the newest state and its tries.
@@ -181,7 +181,7 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	}
 	if err != nil {
 		// What has been executed but not settled would be taken for state of the chain.
-		i.latest, i.recent = newLatest(i.archive, i.shares), newAncestors(i.archive)
+		i.latest, i.recent = newLatest(i.archive, sharesOf(i.memory)), newAncestors(i.archive)
 	}
 	return err
 }

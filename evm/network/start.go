@@ -49,7 +49,7 @@ type started struct {
 	settings
 	store  kv.Store
 	origin origin
-	memory int64       // for the newest state, once it is complete; 0: the default
+	memory family.ImportMemory
 	begun  atomic.Bool // there is something in the store to continue with
 
 	progress ingest.StartProgress
@@ -72,8 +72,8 @@ func begin(ctx context.Context, p family.Place, set settings, from string) (fami
 // beginWith opens a network that begins with the state of an origin, or continues with it.
 // It closes the origin if it fails.
 func beginWith(ctx context.Context, p family.Place, set settings, from origin) (family.Import, error) {
-	s := &started{settings: set, origin: from, memory: p.Memory.State}
-	o := p.Memory.Options()
+	s := &started{settings: set, origin: from, memory: p.Memory}
+	o := s.memory.Options()
 	at, complete := archive.Beginning{Ref: from.State(), Source: from.Contents()}, false
 	o.Accept = func(r kv.Reader) (err error) {
 		complete, err = hasState(ctx, r, at.Ref)
@@ -169,10 +169,9 @@ func (s *started) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.memory > 0 {
-		importer.SetMemory(s.memory)
-	}
-	s.rest.Store(&imported{store: s.store, archive: a, importer: importer, older: s.older})
+	rest := &imported{store: s.store, archive: a, importer: importer}
+	rest.configure(s.memory, s.older)
+	s.rest.Store(rest)
 	return nil
 }
 
