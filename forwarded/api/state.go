@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"ashlar/forwarded/query"
@@ -86,6 +87,9 @@ func calledContract(params []byte) ([]common.Address, error) {
 	if args.Err != nil {
 		return nil, args.Err
 	}
+	if err := namedOnce(args.Raw(0)); err != nil {
+		return nil, err
+	}
 	var message struct {
 		To   *common.Address   `json:"to"`
 		Auth []json.RawMessage `json:"authorizationList"`
@@ -100,6 +104,25 @@ func calledContract(params []byte) ([]common.Address, error) {
 		return nil, nil
 	}
 	return []common.Address{*message.To}, nil
+}
+
+// namedOnce returns an error unless a message has each member that decides what code runs at most once, in
+// its own spelling. Of {"to":a,"TO":b}, some nodes call a and others b.
+func namedOnce(message []byte) error {
+	members, _ := jsonrpc.Object(message)
+	given := make(map[string]bool)
+	for members.Next() {
+		for _, name := range []string{"to", "authorizationList"} {
+			if !members.Name().Is(name) {
+				continue
+			}
+			if given[name] || string(members.Name()) != name {
+				return fmt.Errorf("nodes differ in how they read this call: expected %q once, in this spelling", name)
+			}
+			given[name] = true
+		}
+	}
+	return nil
 }
 
 // feeMethods describes the methods about fees.
