@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,28 +144,100 @@ func TestUsedBefore(t *testing.T) {
 	})
 }
 
+// others has a group read posts of another process with entries of "key", one in each round, and
+// returns what all processes can spend then, of a burst of 200.
+func others(t *testing.T, posted ...map[string]entry) (bucket float64) {
+	t.Helper()
+	b, m := &board{posts: map[string][]byte{}}, NewMeter(Rate{PerSecond: 100, Burst: 200})
+	g := NewGroup(b)
+	g.Join("key", m, new(Day))
+	for seq, entries := range posted {
+		value, err := post{uint64(seq + 1), entries}.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.posts["other"] = value
+		m.Spend(time.Now(), 1) // or it would have no share
+		rounds(t, roundTime, g)
+	}
+	return g.members["key"].bucket
+}
+
 // TestLeftOutOfAPost: a process leaves a key out of one post, because it has too many others in use.
 // What it has spent before is not charged again.
 func TestLeftOutOfAPost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, m := &board{posts: map[string][]byte{}}, NewMeter(Rate{PerSecond: 100, Burst: 200})
-		g := NewGroup(b)
-		g.Join("key", m, new(Day))
-		for seq, posted := range []map[string]entry{
-			{"key": {demand: 40, spent: 1000, bucket: 200, recent: 1000}},
-			{},
-			{"key": {demand: 40, spent: 1020, bucket: 180, recent: 1020}},
-		} {
-			value, err := post{uint64(seq + 1), posted}.encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.posts["other"] = value
-			m.Spend(time.Now(), 1) // or it would have no share
-			rounds(t, roundTime, g)
-		}
-		if bucket := g.members["key"].bucket; bucket < 150 || bucket > 200 {
+		bucket := others(t, map[string]entry{"key": {demand: 40, spent: 1000, bucket: 200, recent: 1000}},
+			nil, map[string]entry{"key": {demand: 40, spent: 1020, bucket: 180, recent: 1020}})
+		if bucket < 150 || bucket > 200 {
 			t.Errorf("all processes can spend %.0f credits, expected what is left of 200 after about 20", bucket)
+		}
+	})
+}
+
+// TestFirstUse: what a process spends with a key that it did not use before is charged, also in its
+// first post of the key.
+func TestFirstUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bucket := others(t, nil, map[string]entry{"key": {demand: 40, spent: 150, bucket: 50, recent: 150}})
+		if bucket < 20 || bucket > 130 {
+			t.Errorf("all processes can spend %.0f credits, expected what is left of 200 after 150", bucket)
+		}
+	})
+}
+
+// TestReturnedCredits: credits that were given back are charged at no process.
+func TestReturnedCredits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := &board{posts: map[string][]byte{}}, Rate{PerSecond: 100, Burst: 1000}
+		gives, reads, m := NewGroup(b), NewGroup(b), NewMeter(r)
+		gives.Join("key", m, new(Day))
+		reads.Join("key", NewMeter(r), new(Day))
+		for range 40 {
+			m.Spend(time.Now(), 200)
+			m.Return(200)
+			rounds(t, roundTime, gives, reads)
+		}
+		for what, g := range map[string]*Group{"that gives": gives, "that reads": reads} {
+			if bucket := g.members["key"].bucket; bucket != float64(r.Burst) {
+				t.Errorf("the process %s back what it took knows of %v credits, expected the burst of %d", what, bucket, r.Burst)
+			}
+		}
+	})
+}
+
+// TestAnotherRate: a key whose burst was spent does not get it again with another rate.
+func TestAnotherRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, day := NewGroup(&board{posts: map[string][]byte{}}), new(Day)
+		m := NewMeter(Rate{PerSecond: 100, Burst: 200})
+		g.Join("key", m, day)
+		m.Spend(time.Now(), 200)
+		rounds(t, roundTime, g)
+		changed := m.Next(time.Now(), Rate{PerSecond: 100, Burst: 201})
+		g.Join("key", changed, day)
+		rounds(t, roundTime, g)
+		if _, ok := changed.Spend(time.Now(), 150); ok {
+			t.Error("150 credits could be spent half a second after a burst")
+		}
+	})
+}
+
+// TestMostPosted: if too many keys are in use for one post, those used last are posted.
+func TestMostPosted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, meters := NewGroup(&board{posts: map[string][]byte{}}), make([]*Meter, maxPosted+1)
+		for i := range meters {
+			meters[i] = NewMeter(Rate{PerSecond: 1, Burst: 2})
+			g.Join(strconv.Itoa(i), meters[i], new(Day))
+			meters[i].Spend(time.Now(), 1)
+		}
+		rounds(t, roundTime, g)
+		meters[0].Spend(time.Now(), 1)
+		rounds(t, roundTime, g)
+		posted := g.collect(func(*member) bool { return true }).entries
+		if _, ok := posted["0"]; !ok || len(posted) != maxPosted {
+			t.Errorf("%d keys are posted, expected %d; the one used last is among them: %t", len(posted), maxPosted, ok)
 		}
 	})
 }

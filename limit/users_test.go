@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Close waits for users, and admits none.
@@ -25,8 +26,13 @@ func TestUsers(t *testing.T) {
 	if !u.Enter() {
 		t.Error("no user is admitted after Close was interrupted")
 	}
+	closing, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
 	closed := make(chan error)
-	go func() { closed <- u.Close(t.Context()) }()
+	go func() { closed <- u.Close(closing) }()
+	for u.Enter() { // until Close has begun: one that is refused is no user
+		u.Leave()
+	}
 	u.Leave()
 	u.Leave()
 	if err := <-closed; err != nil {
