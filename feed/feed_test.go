@@ -93,8 +93,12 @@ func TestFiltersAreBounded(t *testing.T) {
 	}
 	mustAdd(t, f, "c", "", 20)
 	refuse("d", 21, "fewer addresses and topics")
-	c.at = c.at.Add(time.Minute)
-	mustAdd(t, f, "a", "", 50)
+	c.at = c.at.Add(time.Minute) // all expire, which took too many bytes
+	mustAdd(t, f, "d", "", 40)
+	mustAdd(t, f, "a", "", 1)
+	mustAdd(t, f, "a", "", 1)
+	c.at = c.at.Add(time.Minute) // all expire, of which one caller had too many
+	mustAdd(t, f, "a", "", 1)
 }
 
 // All filters that have not expired are listed, and can be removed at once.
@@ -162,6 +166,10 @@ func TestJournal(t *testing.T) {
 	if j.bytes != 0 || len(j.entries) != 0 {
 		t.Errorf("%d entries of %d bytes are left", len(j.entries), j.bytes)
 	}
+	end := j.End()
+	j.Break() // who has read everything does not know what comes next either
+	expect(end, nil, false)
+	expect(j.End(), nil, true)
 }
 
 // Against a naive model: a reader that has not fallen behind gets every entry once, in
@@ -308,6 +316,23 @@ func TestSubscriberFallsBehind(t *testing.T) {
 	var to sent
 	if err := n.streams[0](t.Context(), "0x1", to.send); !errors.Is(err, jsonrpc.ErrSlow) || len(to.parts) > 0 || !left {
 		t.Errorf("the stream ended with %v after %d messages, has left: %t", err, len(to.parts), left)
+	}
+}
+
+// A client of which notifications were lost is disconnected, and gets none of the later ones, which
+// would hide the gap.
+func TestSubscriberEnds(t *testing.T) {
+	n, left := new(notifier), false
+	s := begin(t, n, &left)
+	var to sent
+	ended := make(chan error)
+	go func() { ended <- n.streams[0](t.Context(), "0x1", to.send) }()
+	await.Until(t, "it to be opened", func() bool { return s.opened() != nil })
+	s.End()
+	s.End() // they were lost for another reason, too
+	s.Notify([]byte("1"))
+	if err := <-ended; !errors.Is(err, jsonrpc.ErrLost) || len(to.messages()) > 0 || !left {
+		t.Errorf("the stream ended with %v after %d messages, has left: %t", err, len(to.messages()), left)
 	}
 }
 
