@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"os"
 	"reflect"
@@ -248,16 +249,44 @@ func blockOf(t *testing.T, tx *types.Transaction) json.RawMessage {
 		Number: big.NewInt(7), Difficulty: new(big.Int), UncleHash: types.EmptyUncleHash,
 		TxHash: types.DeriveSha(types.Transactions{tx}, trie.NewStackTrie(nil)),
 	}
+	return bodyOf(t, header, map[string]any{"transactions": []any{tx}})
+}
+
+// bodyOf returns a block with a header and some members, as nodes send it.
+func bodyOf(t *testing.T, header *types.Header, body map[string]any) json.RawMessage {
+	t.Helper()
 	members, err := membersOf(header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	members["transactions"] = []any{tx}
+	maps.Copy(members, body)
 	text, err := json.Marshal(members)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// What the header says of withdrawals and uncles cannot be left out.
+func TestNothingIsLeftOut(t *testing.T) {
+	withdrawals := types.Withdrawals{{Index: 1, Validator: 2, Address: common.Address{3}, Amount: 4}}
+	root := types.DeriveSha(withdrawals, trie.NewStackTrie(nil))
+	header := &types.Header{
+		Number: big.NewInt(7), Difficulty: new(big.Int), BaseFee: new(big.Int), UncleHash: types.EmptyUncleHash, TxHash: types.EmptyTxsHash, WithdrawalsHash: &root,
+	}
+	b, err := DecodeBlock(bodyOf(t, header, map[string]any{"withdrawals": withdrawals}))
+	if err != nil || len(b.Withdrawals) != 1 {
+		t.Errorf("a withdrawal: %v", err)
+	}
+	for _, left := range []types.Withdrawals{nil, {}} {
+		if _, err := DecodeBlock(bodyOf(t, header, map[string]any{"withdrawals": left})); err == nil || !strings.Contains(err.Error(), "the root of the withdrawals") {
+			t.Errorf("the withdrawals %v in place of one: %v", left, err)
+		}
+	}
+	header.WithdrawalsHash, header.UncleHash = nil, common.Hash{1}
+	if _, err := DecodeBlock(bodyOf(t, header, map[string]any{"uncles": []common.Hash{}})); !errors.Is(err, ErrUncles) {
+		t.Errorf("no uncles in place of some: %v", err)
+	}
 }
 
 // The signatures of a chain's early transactions had other rules: on Ethereum before Homestead a

@@ -236,6 +236,7 @@ func TestInventedBlocksAreNotStored(t *testing.T) {
 func TestHeadsAreMadeFromTheHeader(t *testing.T) {
 	blocks := emptyBlocks(t, 7)
 	blocks[6]["stateroot"], blocks[6]["stateRoot"], blocks[6]["other"] = blocks[6]["stateRoot"], types.EmptyRootHash, strings.Repeat("x", 1<<20)
+	blocks[6]["transactions"] = make([]common.Hash, 1000)
 	n := nodeOf(t, blocks[:6])
 	w := serve(t, newStore(t), func(e *Entries) { e.Checked = checkHeaders }, n)
 	w.atHead(5)
