@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // A node that is late gets a rival, whose answer counts.
@@ -240,5 +242,74 @@ func TestBroadcastRefused(t *testing.T) {
 	var node *NodeError
 	if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); !errors.As(err, &node) || node.Message != "insufficient funds for gas * price + value" {
 		t.Error(err)
+	}
+}
+
+// Answers to a batch are checked as others are.
+func TestBatchesAreChecked(t *testing.T) {
+	liar, good := newFake(t, 7, 10), newFake(t, 7, 10)
+	liar.answer = func(string, json.RawMessage) (any, *NodeError) { return "invented", nil }
+	p := open(t, Config{Nodes: append(nodesOf(liar), Node{URL: good.URL, Backup: true})})
+	usable(t, p, 2)
+	call := Call{Method: "m", Check: func(result json.RawMessage) error {
+		if string(result) != `"m"` {
+			return fmt.Errorf("%w: %s", ErrLie, result)
+		}
+		return nil
+	}}
+	for i, a := range p.AskAll(t.Context(), []Call{call, call}) {
+		if a.Err != nil || string(a.Result) != `"m"` {
+			t.Errorf("answer %d is %s, %v", i, a.Result, a.Err)
+		}
+	}
+	if s := p.Status()[0]; liar.asked("m") == 0 || s.Lies == 0 {
+		t.Errorf("the node that lies was asked %d times: %+v", liar.asked("m"), s)
+	}
+}
+
+// Calls whose answers depend on different heads are not identical.
+func TestCallsOfDifferentHeads(t *testing.T) {
+	f := newFake(t, 7, 10)
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release()
+	f.answer = func(string, json.RawMessage) (any, *NodeError) { <-hold; return 1, nil }
+	p := open(t, Config{Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	var asking sync.WaitGroup
+	for i, c := range []Call{{Method: "m"}, {Method: "m", AsOf: common.Hash{1}}, {Method: "m", AsOf: common.Hash{2}}, {Method: "m", Needs: 9}} {
+		asking.Go(func() {
+			if _, err := p.Ask(t.Context(), c); err != nil {
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	until(t, "each call is sent", func() bool { return f.asked("m") == 4 })
+	release()
+	asking.Wait()
+}
+
+// A call that changes something is sent to one node, once, even if that fails or is late.
+func TestChangesAreSentOnce(t *testing.T) {
+	first, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Nodes: append(nodesOf(first), Node{URL: other.URL, Backup: true})})
+	usable(t, p, 2)
+	p.nodes[0].mu.Lock()
+	p.nodes[0].late = time.Millisecond
+	p.nodes[0].mu.Unlock()
+	first.set(func(f *fake) {
+		f.answer = func(method string, _ json.RawMessage) (any, *NodeError) {
+			time.Sleep(100 * time.Millisecond)
+			return method, nil
+		}
+	})
+	if a, err := p.Ask(t.Context(), Call{Method: "send", Once: true}); err != nil || other.asked("send") > 0 {
+		t.Errorf("late: %s, %v; the other node was asked %d times", a.Result, err, other.asked("send"))
+	}
+	first.set(func(f *fake) {
+		f.raw = func(http.ResponseWriter, *http.Request, []byte) bool { panic(http.ErrAbortHandler) } // perhaps it was done
+	})
+	if a, err := p.Ask(t.Context(), Call{Method: "send", Once: true}); err == nil || other.asked("send") > 0 {
+		t.Errorf("failed: %s, %v; the other node was asked %d times", a.Result, err, other.asked("send"))
 	}
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -30,6 +31,26 @@ func TestSpentNodeIsNotUsable(t *testing.T) {
 	until(t, "its units are used up", func() bool { return p.Status()[0].Why == "its credits are used up" })
 	if s := p.Status()[0]; s.Usable || s.Failures != 0 {
 		t.Errorf("usable: %t, after %d failures", s.Usable, s.Failures)
+	}
+}
+
+// The calls of a batch are counted one by one.
+func TestBatchesAreCounted(t *testing.T) {
+	awaitDay(t)
+	small, large := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Nodes: []Node{{URL: small.URL, Daily: 25}, {URL: large.URL, Backup: true}}})
+	usable(t, p, 2)
+	var calls []Call
+	for i := range 30 {
+		calls = append(calls, Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)})
+	}
+	for i, a := range p.AskAll(t.Context(), calls) {
+		if a.Err != nil {
+			t.Errorf("answer %d: %v", i, a.Err)
+		}
+	}
+	if today := p.Status()[0].Today; today > 25 || small.asked("m") > 20 {
+		t.Errorf("%d of 25 units are spent, with 5 of a poll and %d calls", today, small.asked("m"))
 	}
 }
 

@@ -110,7 +110,7 @@ func TestCheckPanics(t *testing.T) {
 	}
 }
 
-// A node that throttles is left alone for as long as it says.
+// A node that throttles is left alone for as long as it says, up to a minute.
 func TestThrottle(t *testing.T) {
 	busy, other := newFake(t, 7, 10), newFake(t, 7, 10)
 	p := open(t, Config{Poll: time.Hour, Nodes: append(nodesOf(busy), Node{URL: other.URL, Backup: true})})
@@ -119,7 +119,7 @@ func TestThrottle(t *testing.T) {
 	busy.set(func(f *fake) {
 		f.raw = func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
 			refused++
-			w.Header().Set("Retry-After", "60")
+			w.Header().Set("Retry-After", "6000")
 			w.WriteHeader(http.StatusTooManyRequests)
 			return true
 		}
@@ -129,6 +129,9 @@ func TestThrottle(t *testing.T) {
 	}
 	if refused != 1 || other.asked("m") != 5 {
 		t.Errorf("the node was asked %d times, the other %d times", refused, other.asked("m"))
+	}
+	if o := p.nodes[0].obstacle(new(Call), 7, time.Now()); o.kind != resting || time.Until(o.until) > longBreak {
+		t.Errorf("the node is left alone for %v: %s", time.Until(o.until), o.why)
 	}
 }
 
@@ -202,6 +205,24 @@ func TestCircuitBreaker(t *testing.T) {
 	mustAsk(t, p, Call{Method: "other"})
 	if bad.asked("other") != 1 {
 		t.Error("the node was not asked for another method")
+	}
+}
+
+// A node that refuses calls of a client, again and again, answers: it is not down.
+func TestRefusalsDoNotEndTheUse(t *testing.T) {
+	f := newFake(t, 7, 10)
+	f.answer = func(string, json.RawMessage) (any, *NodeError) {
+		return nil, &NodeError{Code: codeInternal, Message: "internal error"}
+	}
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	for i := range 2 * breakAfter {
+		if _, err := p.Ask(t.Context(), Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)}); err == nil {
+			t.Error("a refused call has an answer")
+		}
+	}
+	if s := p.Status()[0]; !s.Usable || f.asked("m") != 2*breakAfter {
+		t.Errorf("after %d refusals: %+v", f.asked("m"), s)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -108,6 +109,41 @@ func TestHeadAndHistory(t *testing.T) {
 	}
 	if d := p.Status()[1].Depth[States]; ahead.asked("old") == 1 && d != 80 {
 		t.Errorf("the depth of its states is %d, expected 80", d)
+	}
+}
+
+// A node that does not have the newest state yet is asked for it again.
+func TestNewStates(t *testing.T) {
+	f := newFake(t, 7, 100)
+	f.answer = func(string, json.RawMessage) (any, *NodeError) {
+		return nil, &NodeError{-32000, "missing trie node", nil}
+	}
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	call := Call{Method: "m", History: States, About: 100 - shallow + 1}
+	if a, err := p.Ask(t.Context(), call); err == nil {
+		t.Errorf("the answer is %s", a.Result)
+	}
+	f.set(func(f *fake) {
+		f.answer = func(method string, _ json.RawMessage) (any, *NodeError) { return method, nil }
+	})
+	mustAsk(t, p, call)
+}
+
+// A redirect does not take the key of a node to another host.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var seen atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen.Add(1) }))
+	defer other.Close()
+	f := newFake(t, 7, 10)
+	f.raw = func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		return true
+	}
+	p := open(t, Config{Nodes: []Node{{URL: f.URL, Headers: []string{"X-Key: secret"}}}})
+	until(t, "the node has failed", func() bool { return p.Status()[0].Failures > 1 })
+	if seen.Load() > 0 {
+		t.Error("the other host was asked")
 	}
 }
 
