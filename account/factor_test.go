@@ -187,14 +187,24 @@ func TestRemoveSecondFactor(t *testing.T) {
 		t.Errorf("without a second factor: %v", err)
 	}
 	f.pass(10 * time.Minute)
-	if _, _, err := f.accounts.Enrol(t.Context(), a.ID, secret, f.code(secret), Reproof{Password: factorPassword}); err != nil {
+	if _, err := f.accounts.Resume(session); err != nil {
 		t.Fatal(err)
+	}
+	_, enrolled, err := f.accounts.Enrol(t.Context(), a.ID, secret, f.code(secret), Reproof{Password: factorPassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.Resume(session); !errors.Is(err, ErrSession) {
+		t.Errorf("another session, after a factor was added: %v", err)
+	}
+	if err := f.confirm(f.pending(), f.code(secret)); !errors.Is(err, ErrCode) {
+		t.Errorf("the code with which the factor was added: %v", err)
 	}
 	f.pass(time.Second) // entries of one millisecond are in no order
 	if now, err := f.accounts.ResetFactor(t.Context(), "a@example.org"); err != nil || !now.SecondFactor.IsZero() || now.RecoveryCodes != 0 {
 		t.Errorf("reset: %+v, %v", now, err)
 	}
-	if _, err := f.accounts.Resume(session); !errors.Is(err, ErrSession) {
+	if _, err := f.accounts.Resume(enrolled); !errors.Is(err, ErrSession) {
 		t.Errorf("a session from before: %v", err)
 	}
 	f.reopen()

@@ -203,7 +203,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 	if list, err := keys.List(ctx); err != nil || len(list) != 1 || list[0].ID != own.Key.ID {
 		t.Errorf("the account's keys are %+v, %v", list, err)
 	}
-	for _, name := range []string{foreign.Key.ID.String(), "foreign", "the operator's"} {
+	for _, name := range []string{foreign.Key.ID.String(), "foreign", foreign.APIKey, "the operator's"} {
 		for what, do := range map[string]func() error{
 			"find":     func() error { _, err := keys.Find(name); return err },
 			"revoke":   func() error { _, err := keys.Revoke(ctx, name); return err },

@@ -256,6 +256,9 @@ func TestUnreadableAccountsAndInvitations(t *testing.T) {
 	if _, err := f.keys.Of(id).Create(t.Context(), NewKey{}); !errors.Is(err, ErrDisabled) {
 		t.Errorf("a key of it: %v", err)
 	}
+	if _, err := f.accounts.Resume(Session(id.String() + ".0")); !errors.Is(err, ErrSession) {
+		t.Errorf("a session of it: %v", err)
+	}
 	if _, _, err := f.accounts.SetPassword(t.Context(), kept, secret, where(1)); err != nil {
 		t.Errorf("another account: %v", err)
 	}

@@ -50,6 +50,10 @@ func TestRestrictionsDoNotWaitForTheDisk(t *testing.T) {
 	leaked, limited, kept := f.key(f.keys, NewKey{Name: "leaked"}), f.key(f.keys, NewKey{Name: "limited"}), f.key(f.keys, NewKey{Name: "kept"})
 	a, session := f.register(somebody, secret)
 	owned := f.key(f.keys.Of(a.ID), NewKey{Name: "owned"})
+	demoted, _ := f.register("operator@example.org", secret)
+	if _, err := f.accounts.SetRole(ctx, demoted.Email, RoleOperator); err != nil {
+		t.Fatal(err)
+	}
 	token, invitation, err := f.accounts.Invite(ctx, NewInvitation{})
 	if err != nil {
 		t.Fatal(err)
@@ -81,13 +85,16 @@ func TestRestrictionsDoNotWaitForTheDisk(t *testing.T) {
 	if _, err := f.accounts.Resume(session); !errors.Is(err, ErrSession) {
 		t.Errorf("a session of a disabled account: %v", err)
 	}
+	if a, err := f.accounts.SetRole(ctx, demoted.Email, RoleUser); err != nil || !a.Unsaved || a.Role != RoleUser {
+		t.Errorf("demoted on a full disk: %+v, %v", a, err)
+	}
 	if _, err := f.accounts.Enable(ctx, somebody); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("enabled on a full disk: %v", err)
 	}
 	if i, err := f.accounts.Withdraw(ctx, invitation.ID); err != nil || !i.Unsaved {
 		t.Errorf("withdrawn on a full disk: %+v, %v", i, err)
 	}
-	want := []string{"account " + a.ID.String(), "invitation " + invitation.ID, "key " + leaked.Key.ID.String(), "key " + limited.Key.ID.String()}
+	want := []string{"account " + a.ID.String(), "account " + demoted.ID.String(), "invitation " + invitation.ID, "key " + leaked.Key.ID.String(), "key " + limited.Key.ID.String()}
 	slices.Sort(want)
 	if u := f.accounts.Unsaved(); u == nil || !slices.Equal(u.Names, want) || u.Restrictions != len(want) {
 		t.Fatalf("unsaved: %+v, expected %q", u, want)

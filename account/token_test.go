@@ -64,6 +64,10 @@ func TestTokens(t *testing.T) {
 	if _, _, err := f.accounts.CreateToken(f.Context(), a.ID, "more", time.Hour); !errors.Is(err, ErrTooMany) {
 		t.Errorf("one token too many: %v", err)
 	}
+	f.pass(time.Hour)
+	if _, _, err := f.accounts.CreateToken(f.Context(), a.ID, "more", time.Hour); err != nil {
+		t.Errorf("after the others have expired: %v", err)
+	}
 	var wrong *Invalid
 	if _, _, err := f.accounts.CreateToken(f.Context(), a.ID, "", time.Hour); !errors.As(err, &wrong) {
 		t.Errorf("without a name: %v", err)
