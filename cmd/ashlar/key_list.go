@@ -103,13 +103,13 @@ func printKeys(ctx context.Context, accounts control.Accounts, keys []listedKey)
 	if err != nil {
 		return err
 	}
-	emails := make(map[account.ID]string)
+	owners := make(map[account.ID]string)
 	for _, a := range all {
-		emails[a.ID] = a.Email
+		owners[a.ID] = a.Label()
 	}
 	table := newTable("ID\tNAME\tACCOUNT\tCREATED\tLAST USED\tEXPIRES\tREVOKED")
 	for _, k := range keys {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, cmp.Or(emails[k.Owner], "-"),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, cmp.Or(owners[k.Owner], "-"),
 			moment(k.Created), moment(k.LastUsed), moment(k.Expires), moment(k.Revoked))
 	}
 	return table.Flush()

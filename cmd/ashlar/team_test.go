@@ -27,7 +27,8 @@ func TestTeamsFromTheShell(t *testing.T) {
 	s.says(`"team": ?"Granite"`, "team", "list", "--json")
 	s.says(`^[0-9a-f]{32}\ninvitation [0-9a-f]{16} is valid until .*\nlink: http://localhost:8545/teams/join\?invitation=`, "team", "invite", "Granite", "new@example.org", "--role", "viewer", "--valid", "1h")
 	s.says(`new@example.org +viewer of `+id, "account", "invitations")
-	key := s.says(`^([0-9a-f]{32})\n$`, "key", "create", "--account", id)
+	key := s.says(`^([0-9a-f]{32})\n$`, "key", "create", "--name", "shared", "--account", id)
+	s.says(`(?m)^[0-9a-f]{16}  shared +Granite +\d{4}-`, "key", "list")
 	for _, c := range []struct {
 		code       int
 		args, says string
