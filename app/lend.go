@@ -16,8 +16,8 @@ import (
 // are awaited, and its WebSockets are closed. If ctx is done before that, the network is
 // served on. release serves it again if it is still stored.
 //
-// Every request has a time limit, so the wait is bounded, unless a backup copies the
-// network: then it lasts until the backup is done.
+// Every request has a time limit, so the wait is bounded, unless a backup or a
+// snapshot copies the network: then it lasts until that is done.
 func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borrowed, release func(context.Context) error, err error) {
 	if slices.Contains(s.Pinned, name) {
 		return b, nil, fmt.Errorf("network %s: it is the demo's, which ends with the demo", name)
