@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"ashlar/app/config"
@@ -40,7 +39,7 @@ func (s *Service) discover(ctx context.Context) error {
 		}
 		failed[""] = err != nil
 		for _, name := range names {
-			if slices.ContainsFunc(s.Networks(), func(n *Network) bool { return n.Name == name }) {
+			if s.network(name) != nil {
 				continue
 			}
 			err := s.AddNetwork(ctx, name)
