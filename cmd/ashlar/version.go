@@ -2,9 +2,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"strings"
 
@@ -78,7 +77,7 @@ type property struct {
 func printSBOM(build app.Build) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return fmt.Errorf("the program was built without information about its modules")
+		return errors.New("the program was built without information about its modules (want a program that go build made)")
 	}
 	b := bom{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{component{"application", "ashlar", build.Version, "pkg:generic/ashlar@" + build.Version, nil}}}
 	b.Components = append(b.Components, goComponent("stdlib", strings.TrimPrefix(build.Go, "go"), ""))
@@ -88,9 +87,7 @@ func printSBOM(build app.Build) error {
 		}
 		b.Components = append(b.Components, goComponent(m.Path, m.Version, m.Sum))
 	}
-	encoder := json.NewEncoder(os.Stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(b)
+	return printJSON(b)
 }
 
 // goComponent describes a module. sum is its hash as go.sum has it.
