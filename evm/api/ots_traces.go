@@ -65,8 +65,7 @@ func (a *API) otsFrames(ctx context.Context, r *execute.Replay, index int, out [
 	if err := r.Skip(index); err != nil {
 		return nil, err
 	}
-	calls := trace.Native("callTracer", "{}", a.chain.Executor().Config())
-	calls.NameAttempts()
+	calls := trace.CallsNamingAttempts(a.chain.Executor().Config())
 	traced, err := calls.AppendTransaction(ctx, r, out, jsonrpc.RoomFor(ctx, out))
 	if err != nil {
 		return nil, err

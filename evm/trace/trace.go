@@ -119,9 +119,13 @@ func Native(name string, options string, chain *params.ChainConfig) *Config {
 	return &Config{name: name, options: json.RawMessage(options), time: DefaultTime, chain: chain}
 }
 
-// NameAttempts has callTracer give a creation that failed an address, too: the one that its
-// contract would have had.
-func (c *Config) NameAttempts() { c.attempts = true }
+// CallsNamingAttempts returns the configuration of callTracer that gives a creation that failed
+// an address, too: the one that its contract would have had.
+func CallsNamingAttempts(chain *params.ChainConfig) *Config {
+	c := Native(callTracerName, "{}", chain)
+	c.attempts = true
+	return c
+}
 
 // AppendTransaction runs the next transaction of a replay and appends its trace to out.
 func (c *Config) AppendTransaction(ctx context.Context, replay *execute.Replay, out []byte, room Room) ([]byte, error) {
