@@ -187,8 +187,11 @@ func openedArgs() (args []string) {
 func (c *Cluster) start(i int) error {
 	dir := c.folder(i)
 	agent, err := filepath.Glob(filepath.Join(c.jars, "jamm-*.jar"))
-	if err != nil || len(agent) == 0 {
-		return fmt.Errorf("no jamm jar in %s (want the jars of cassandra-all and its dependencies): %w", c.jars, err)
+	if err != nil {
+		return fmt.Errorf("look for the jamm jar in %s: %w", c.jars, err)
+	}
+	if len(agent) == 0 {
+		return fmt.Errorf("no jamm jar in %s (want the jars of cassandra-all and its dependencies)", c.jars)
 	}
 	management, err := freePort()
 	if err != nil {
