@@ -27,9 +27,9 @@ func (a *API) callManyMethods() []jsonrpc.Method {
 			required("Bundles", "The messages of each bundle, which see the same block.", bundlesSchema, a.example(func(s *sample) any {
 				return []any{map[string]any{"transactions": []any{s.call}}}
 			})),
-			required("State context", "The block, and the transaction before which the messages run.", stateContextSchema, a.example(func(s *sample) any {
+			optional(required("State context", "The block, and the transaction before which the messages run. If left out: after the latest block.", stateContextSchema, a.example(func(s *sample) any {
 				return map[string]any{"blockNumber": hexutil.Uint64(s.callBlock)}
-			})),
+			}))),
 			{Name: "State overrides", Summary: "What the messages see of accounts in place of their contents.", Schema: stateOverridesSchema},
 			{Name: "Timeout", Summary: "Milliseconds that all messages together may take, at most and by default 5000.", Schema: schema.Unsigned},
 		},
@@ -47,8 +47,8 @@ var (
 		"number": numberSchema, "feeRecipient": addressSchema, "time": numberSchema, "baseFeePerGas": numberSchema,
 		"gasLimit": numberSchema, "difficulty": numberSchema, "prevRandao": hashSchema, "blobBaseFee": numberSchema,
 	})
-	stateContextSchema = schema.Object(schema.Members{"blockNumber": blockSchema}, schema.Members{"transactionIndex": schema.Integer(-1)}).
-				Named("StateContext", "A block, and the transaction of it before which messages run; -1, the default: after the block.")
+	stateContextSchema = schema.Object(nil, schema.Members{"blockNumber": blockSchema, "transactionIndex": schema.Integer(-1)}).
+				Named("StateContext", "A block, by default the latest, and the transaction of it before which messages run; -1, the default: after the block.")
 	bundledResultSchema = schema.Object(nil, schema.Members{
 		"value": dataSchema, "error": schema.AnyOf(schema.String, schema.Object(schema.Members{"message": schema.String, "data": dataSchema}, nil)),
 	}).Named("BundledResult", "What the code of a message returned, or why it failed.")
@@ -72,7 +72,9 @@ type bundleQuestion struct {
 func readBundles(args *parameter.Arguments) (q bundleQuestion) {
 	q.bundles = parameter.Decode(args, 0, parseList(parseBundle))
 	q.block.Tag = chain.Latest
-	parameter.Decode(args, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
+	if args.Given(1) {
+		parameter.Decode(args, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
+	}
 	if args.Given(2) {
 		q.options.State = parameter.Decode(args, 2, parseStateOverrides)
 	}
@@ -88,6 +90,10 @@ func (q *bundleQuestion) parseContext(raw []byte) error {
 	return parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("blockNumber"):
+			if jsonrpc.IsNull(value) {
+				q.block = chain.BlockID{Tag: chain.Latest}
+				return nil
+			}
 			return jsonrpc.Set(&q.block, value, parameter.ParseBlock)
 		case name.Is("transactionIndex"):
 			if string(value) == "-1" {
@@ -156,7 +162,7 @@ func (q *bundleQuestion) check() error {
 
 // callMany answers eth_callMany.
 func (a *API) callMany(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 4, 2)
+	args := parameter.Read(params, 4, 1)
 	q := readBundles(&args)
 	if args.Err != nil {
 		return out, args.Err
