@@ -1,0 +1,64 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ashlar/chain"
+	"ashlar/forwarded"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// viewOf returns a view of blocks from a number on, whose hashes begin with some bytes.
+func viewOf(first uint64, hashes ...byte) *forwarded.View {
+	var blocks []*forwarded.Block
+	for i, hash := range hashes {
+		b := &forwarded.Block{Ref: chain.Ref{Number: first + uint64(i), Hash: common.Hash{hash}}}
+		if i > 0 {
+			b.Parent = blocks[i-1].Hash
+		}
+		blocks = append(blocks, b)
+	}
+	return forwarded.NewView(blocks, 0, 0)
+}
+
+// Logs that a node sends are those of the filter, in order, and of the blocks that are asked for.
+func TestLogsOfANode(t *testing.T) {
+	view := viewOf(10, 0xa, 0xb)
+	wanted, hash := common.Address{1}, common.Hash{0xa}
+	log := func(block uint64, hash, address byte, index int) string {
+		return fmt.Sprintf(`{"blockNumber":"%#x","blockHash":"%s","logIndex":"%#x","address":"%s","topics":[]}`, block, common.Hash{hash}, index, common.Address{address})
+	}
+	inRange, ofBlock := &Filter{Addresses: []common.Address{wanted}}, &Filter{Hash: &hash}
+	const lies, unfit = "the node's answer is false", "the answer cannot be used"
+	for _, c := range []struct {
+		name   string
+		filter *Filter
+		logs   []string
+		want   string // why they are refused; empty: they are not
+	}{
+		{"in order", inRange, []string{log(9, 9, 1, 7), log(10, 0xa, 1, 0), log(10, 0xa, 1, 1), log(11, 0xb, 1, 0)}, ""},
+		{"of another contract", inRange, []string{log(10, 0xa, 2, 0)}, lies},
+		{"below the range", inRange, []string{log(8, 8, 1, 0)}, lies},
+		{"above the range", inRange, []string{log(12, 0xc, 1, 0)}, lies},
+		{"blocks out of order", inRange, []string{log(11, 0xb, 1, 0), log(10, 0xa, 1, 0)}, lies},
+		{"out of order in a block", inRange, []string{log(10, 0xa, 1, 1), log(10, 0xa, 1, 0)}, lies},
+		{"one twice", inRange, []string{log(10, 0xa, 1, 1), log(10, 0xa, 1, 1)}, lies},
+		{"of another branch", inRange, []string{log(11, 0xd, 1, 0)}, unfit},
+		{"of the block", ofBlock, []string{log(10, 0xa, 1, 0), log(10, 0xa, 2, 1)}, ""},
+		{"of another block", ofBlock, []string{log(10, 0xb, 1, 0)}, lies},
+		{"without a place", inRange, []string{`{"blockNumber":"0xa"}`}, unfit},
+	} {
+		got, err := c.filter.decode([]byte("["+strings.Join(c.logs, ",")+"]"), view, 9, 11)
+		switch {
+		case c.want == "" && (err != nil || len(got) != len(c.logs)):
+			t.Errorf("%s: %d logs, %v", c.name, len(got), err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, upstream.ErrLie) != (c.want == lies)):
+			t.Errorf("%s: %d logs, %v, expected that %s", c.name, len(got), err, c.want)
+		}
+	}
+}
