@@ -231,5 +231,21 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	w.expect("rollup_getEvents", `{"filter":{"from_block":{"block_number":31},"to_block":"latest","chunk_size":5}}`, `{"events":[]}`)
+	// A token ends with the event that it names, so that no event is left out.
+	const pages = `{"filter":{"from_block":{"block_number":3},"to_block":{"block_number":28},"chunk_size":2%s}}`
+	var page struct {
+		Token string `json:"continuation_token"`
+	}
+	if text := w.call("rollup_getEvents", fmt.Sprintf(pages, "")); json.Unmarshal([]byte(text), &page) != nil || page.Token == "" {
+		t.Fatal(text)
+	}
+	second := fmt.Sprintf(pages, `,"continuation_token":"`+page.Token+`"`)
+	w.expect("rollup_getEvents", second, `…"events":[{`)
+	for i, left := range []int{2, 0} {
+		head := uint64(31 + i) // answers are kept as long as the head stays
+		n.Set(func(n *forwardtest.Node) { n.Chain.LogsPer, n.Chain.Head = left, head })
+		w.atHead(head)
+		w.expect("rollup_getEvents", second, "33 The supplied continuation token is invalid or unknown")
+	}
 	w.expect("rollup_getEvents", fmt.Sprintf(`{"filter":{"from_block":{"block_hash":"0x%064x"},"to_block":"latest","chunk_size":5}}`, 5), "24 Block not found")
 }
