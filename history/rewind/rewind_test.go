@@ -3,6 +3,8 @@ package rewind_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,31 +20,80 @@ import (
 
 var table = &kv.Table{ID: 0xfd, Name: "rewind_versions", Kind: kv.Versions}
 
-// TestReadersEndFirst takes a network back that another process reads, which notices some time after the epoch has become
-// odd. Until its note is gone every row is there, so what it answers is right.
-func TestReadersEndFirst(t *testing.T) {
-	below, err := pebble.Open(pebble.Options{Path: "rows", FS: vfs.NewMem()})
+// indexed is a table with rows of a block in an order of their own.
+var indexed = &kv.Table{ID: 0xfc, Name: "rewind_events", Kind: kv.List, IndexBits: 4}
+
+// plan goes back to block 1.
+func plan() rewind.Plan {
+	return rewind.Plan{
+		To: 1, Tables: []*kv.Table{table, indexed},
+		Hash: func(context.Context) (common.Hash, error) { return common.Hash{1}, nil },
+	}
+}
+
+// settled returns a store of settled blocks, with what put puts.
+func settled(t *testing.T, last uint64, put func(kv.Batch)) kv.Store {
+	store, err := pebble.Open(pebble.Options{Path: "rows", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer below.Close()
-	b := below.NewBatch()
-	for block := uint64(1); block <= 3; block++ {
-		b.Put(table, []byte("account"), block, []byte("value"))
-	}
-	rows.SetSettled(b, chain.Ref{Number: 3, Hash: common.Hash{3}})
-	if err := below.Write(t.Context(), b); err != nil {
+	t.Cleanup(func() { store.Close() })
+	b := store.NewBatch()
+	put(b)
+	rows.SetSettled(b, chain.Ref{Number: last, Hash: common.Hash{byte(last)}})
+	if err := store.Write(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	plan := rewind.Plan{
-		To: 1, Tables: []*kv.Table{table},
-		Hash: func(context.Context) (common.Hash, error) { return common.Hash{1}, nil },
-	}
-	if _, err := rewind.Run(t.Context(), &watched{Store: below, t: t, left: 3}, plan, nil); err != nil {
+	return store
+}
+
+// TestReadersEndFirst takes a network back that another process reads, which notices some time after the epoch has become
+// odd. Until its note is gone every row is there, so what it answers is right.
+func TestReadersEndFirst(t *testing.T) {
+	below := settled(t, 3, func(b kv.Batch) {
+		for block := uint64(1); block <= 3; block++ {
+			b.Put(table, []byte("account"), block, []byte("value"))
+		}
+	})
+	if _, err := rewind.Run(t.Context(), &watched{Store: below, t: t, left: 3}, plan(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := below.Get(t.Context(), table, []byte("account"), 3, nil); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("a row of a removed block: %v, expected none", err)
+	}
+}
+
+// Rows of the blocks that stay are kept, also in partitions with so many later rows that these are
+// removed at once.
+func TestEarlierRowsStay(t *testing.T) {
+	const last = 100
+	store := settled(t, last, func(b kv.Batch) {
+		for block := uint64(0); block <= last; block++ {
+			b.Put(table, []byte("many"), block, []byte("value"))
+			if block < 4 {
+				b.Put(table, []byte("few"), block, []byte("value"))
+			}
+			for index := range uint64(3) {
+				b.Put(indexed, []byte("chunk"), block<<4|index, []byte("value"))
+			}
+		}
+	})
+	done, err := rewind.Run(t.Context(), store, plan(), nil)
+	if want := uint64(last - 1 + 2 + 3*(last-1)); err != nil || done.Rows != want {
+		t.Errorf("%d rows are removed, %v, expected %d", done.Rows, err, want)
+	}
+	var left []string
+	for _, of := range plan().Tables {
+		for row, err := range store.Walk(t.Context(), of, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			left = append(left, fmt.Sprintf("%s %d.%d", row.Partition, row.Sort>>of.IndexBits, row.Sort&(1<<of.IndexBits-1)))
+		}
+	}
+	slices.Sort(left)
+	if want := []string{"chunk 0.0", "chunk 0.1", "chunk 0.2", "chunk 1.0", "chunk 1.1", "chunk 1.2", "few 0.0", "few 1.0", "many 0.0", "many 1.0"}; !slices.Equal(left, want) {
+		t.Errorf("left are %q, expected %q", left, want)
 	}
 }
 
