@@ -97,6 +97,8 @@ func obey(order string) error {
 	case "connect":
 		_, err := net.DialTimeout("tcp", "127.0.0.1:1", time.Second)
 		return err
+	case "environment":
+		return fmt.Errorf("%q", os.Environ())
 	case "run":
 		return exec.Command("/bin/true").Run()
 	case "kill":
@@ -232,6 +234,15 @@ func TestConfined(t *testing.T) {
 	}
 }
 
+// TestEnvironment: a worker does not find the server's environment, which may have secrets.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("ASHLAR_WORKER_TEST", "a secret")
+	answer, err := ask(t.Context(), newPool(t, 1), "environment")
+	if own, servers := strings.Contains(answer, "TZ=UTC"), strings.Contains(answer, "ASHLAR_WORKER_TEST"); err != nil || !own || servers {
+		t.Errorf("the worker finds its own environment: %t, and the server's: %t, %v", own, servers, err)
+	}
+}
+
 // TestContextEndsWork: work ends when its context does, whatever it does.
 func TestContextEndsWork(t *testing.T) {
 	pool := newPool(t, 1)
@@ -283,6 +294,11 @@ func TestClosed(t *testing.T) {
 	pool.Close()
 	if _, err := ask(t.Context(), pool, "nothing"); !errors.Is(err, worker.ErrClosed) {
 		t.Errorf("%v, expected %v", err, worker.ErrClosed)
+	}
+	pool = newPool(t, 1)
+	err := pool.Do(t.Context(), "caller", func(io.ReadWriter) error { pool.Close(); return nil })
+	if s := pool.Stats(); err != nil || s.Started != 1 || s.Busy+s.Idle != 0 {
+		t.Errorf("closed while a worker has work: %v, %+v, expected that it ends with it", err, s)
 	}
 }
 
