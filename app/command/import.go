@@ -21,6 +21,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 
 	"ashlar/app"
@@ -55,6 +56,7 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 		i.Memory = DefaultMemory
 	}
 	memory := PrepareImport(i.Memory)
+	warnOfMemory(slog.Default(), i.Memory, availableMemory(), debug.SetMemoryLimit(-1))
 	data, c, err := openStores(ctx, i.Data, i.Config, false)
 	if err != nil {
 		return err

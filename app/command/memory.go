@@ -2,8 +2,12 @@ package command
 
 import (
 	"fmt"
+	"log/slog"
+	"math"
 	"os"
 	"runtime/debug"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"ashlar/family"
 )
@@ -50,6 +54,40 @@ func PrepareImport(memory family.Bytes) family.ImportMemory {
 		Buffer: min(cache*2/7, maxImportBuffer), // two are in use at times, and leave the rest to rows
 		State:  importState + 2*eighth,
 	}
+}
+
+// warnOfMemory logs what keeps an import from taking the given memory. The kernel ends a process that takes more
+// than there is without a message, and a collector that always runs looks like a slow import. available is
+// what the system has, 0 if that is not known; heap is the limit of what Go manages.
+func warnOfMemory(log *slog.Logger, memory, available family.Bytes, heap int64) {
+	if available > 0 && memory > available {
+		advice := fmt.Sprintf("give it less with --memory, at least %s", LeastMemory)
+		if available < LeastMemory {
+			advice = fmt.Sprintf("an import of more than a small chain needs %s", LeastMemory)
+		}
+		log.Warn("the import may take more memory than the machine or its container has, and be killed then: "+advice,
+			"memory", memory, "available", readableBytes(int64(available)))
+	}
+	eighth := int64(memory-DefaultMemory) / 8
+	if heap < importState+2*eighth {
+		log.Warn("GOMEMLIMIT is less than what the import keeps of the state: the larger the state, the more time goes into collecting garbage",
+			"limit", readableBytes(heap), "without_it", readableBytes(importHeap+3*eighth))
+	}
+}
+
+// availableMemory returns the memory of the machine, or of the container that this process is in if that is less;
+// 0 if neither is known.
+func availableMemory() family.Bytes {
+	least := uint64(math.MaxInt64)
+	for _, limit := range []memlimit.Provider{memlimit.FromSystem, memlimit.FromCgroup} {
+		if bytes, err := limit(); err == nil { // else there is no limit, or the system does not say
+			least = min(least, bytes)
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return family.Bytes(least)
 }
 
 // ParseMemory parses the flag of the memory of an import.

@@ -3,8 +3,10 @@ package command
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -64,6 +66,47 @@ func TestMemoryReachesImport(t *testing.T) {
 		if want := PrepareImport(given); got != want {
 			t.Errorf("%v: %+v, want %+v", given, got, want)
 		}
+	}
+}
+
+// An import says what keeps it from taking its memory, and is silent otherwise.
+func TestWarnOfMemory(t *testing.T) {
+	const most = math.MaxInt64
+	for _, test := range []struct {
+		name              string
+		memory, available family.Bytes
+		heap              int64
+		says              []string
+	}{
+		{"enough", DefaultMemory, DefaultMemory, most, nil},
+		{"not known", 64 << 30, 0, most, nil},
+		{"container", DefaultMemory, 1 << 30, most, []string{"memory=1536MiB", "available=\"1024.0 MiB\"", "less with --memory, at least 1GiB"}},
+		{"machine", 64 << 30, 24 << 30, most, []string{"memory=64GiB", "available=\"24.0 GiB\""}},
+		{"less than any import takes", LeastMemory, 512 << 20, most, []string{"available=\"512.0 MiB\"", "a small chain needs 1GiB"}},
+		{"collector as it should be", 4 << 30, 8 << 30, importHeap + 3*(4<<30-1536<<20)/8, nil},
+		{"chosen GOMEMLIMIT", DefaultMemory, 8 << 30, 500 << 20, nil},
+		{"small GOMEMLIMIT", DefaultMemory, 8 << 30, 200 << 20, []string{"GOMEMLIMIT", "limit=\"200.0 MiB\"", "without_it=\"832.0 MiB\""}},
+	} {
+		var out strings.Builder
+		warnOfMemory(slog.New(slog.NewTextHandler(&out, nil)), test.memory, test.available, test.heap)
+		if (out.Len() == 0) != (test.says == nil) {
+			t.Errorf("%s: the log is %q", test.name, out.String())
+		}
+		for _, says := range test.says {
+			if text := strings.ReplaceAll(out.String(), "\\", ""); !strings.Contains(text, says) {
+				t.Errorf("%s: %q, want %q in it", test.name, text, says)
+			}
+		}
+	}
+}
+
+// Tests run where memory is known, and there is some.
+func TestAvailableMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has containers with a limit")
+	}
+	if got := availableMemory(); got < 64<<20 || got > 1<<50 {
+		t.Errorf("%s are available", got)
 	}
 }
 
