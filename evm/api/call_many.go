@@ -90,11 +90,7 @@ func (q *bundleQuestion) parseContext(raw []byte) error {
 	return parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("blockNumber"):
-			if jsonrpc.IsNull(value) {
-				q.block = chain.BlockID{Tag: chain.Latest}
-				return nil
-			}
-			return jsonrpc.Set(&q.block, value, parameter.ParseBlock)
+			return setBlock(&q.block, value, chain.Latest)
 		case name.Is("transactionIndex"):
 			if string(value) == "-1" {
 				q.index = nil

@@ -36,9 +36,9 @@ func parseTraceFilter(raw []byte) (filter traceFilter, err error) {
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("fromBlock"):
-			return jsonrpc.Set(&filter.from, value, parameter.ParseBlock)
+			return setBlock(&filter.from, value, chain.Earliest)
 		case name.Is("toBlock"):
-			return jsonrpc.Set(&filter.to, value, parameter.ParseBlock)
+			return setBlock(&filter.to, value, chain.Latest)
 		case name.Is("fromAddress"):
 			return jsonrpc.Set(&filter.senders, value, parseList(parameter.ParseAddress))
 		case name.Is("toAddress"):
@@ -53,6 +53,15 @@ func parseTraceFilter(raw []byte) (filter traceFilter, err error) {
 		return nil
 	})
 	return filter, err
+}
+
+// setBlock parses a member that names a block. A null means the tag, as if the member were absent.
+func setBlock(dst *chain.BlockID, raw []byte, absent chain.Tag) error {
+	if jsonrpc.IsNull(raw) {
+		*dst = chain.BlockID{Tag: absent}
+		return nil
+	}
+	return jsonrpc.Set(dst, raw, parameter.ParseBlock)
 }
 
 func (f *traceFilter) setMode(value []byte) error {
