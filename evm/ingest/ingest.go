@@ -11,6 +11,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,9 +80,17 @@ type Importer struct {
 	settled func(ctx context.Context, last chain.Ref) error
 }
 
+// Option changes how an importer works.
+type Option func(*Importer)
+
+// Memory sets how many bytes the importer keeps of the newest state and its tries; 0 means DefaultMemory.
+func Memory(bytes int64) Option {
+	return func(i *Importer) { i.memory = cmp.Or(bytes, DefaultMemory) }
+}
+
 // New makes an importer. If the archive is empty, New settles the genesis, which must
 // include its accounts.
-func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *core.Genesis) (*Importer, error) {
+func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *core.Genesis, options ...Option) (*Importer, error) {
 	if _, ok := a.Settled(); !ok {
 		delta, err := execute.Genesis(ctx, genesis)
 		if err != nil {
@@ -91,20 +100,16 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 			return nil, err
 		}
 	}
-	i := &Importer{archive: a, executor: e, recent: newAncestors(a)}
-	i.SetMemory(DefaultMemory)
+	i := &Importer{archive: a, executor: e, memory: DefaultMemory, recent: newAncestors(a)}
+	for _, option := range options {
+		option(i)
+	}
+	s := sharesOf(i.memory)
+	i.latest, i.tries = newLatest(a, s), tries.New(int(s.tries))
 	if err := i.sync(ctx); err != nil {
 		return nil, err
 	}
 	return i, nil
-}
-
-// SetMemory changes how many bytes the importer keeps of the newest state and its tries, and forgets
-// what it has. It must not be called during an import.
-func (i *Importer) SetMemory(bytes int64) {
-	i.memory = bytes
-	s := sharesOf(bytes)
-	i.latest, i.tries = newLatest(i.archive, s), tries.New(int(s.tries))
 }
 
 // Memory returns how many bytes the importer keeps of the newest state and its tries.

@@ -185,7 +185,7 @@ func create(ctx context.Context, p family.Place, o kv.Options, first *core.Genes
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return newImport(ctx, a, store, first, traces)
+	return newImport(ctx, a, store, first, traces, p.Memory.State)
 }
 
 // checkTraceIndex returns an error if a network has no trace index but should have one, or
@@ -201,8 +201,9 @@ func checkTraceIndex(a *archive.Archive, wanted *bool) error {
 	}
 }
 
-// newImport makes an import into an archive, and closes the store if that fails.
-func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *core.Genesis, traces *bool) (*imported, error) {
+// newImport makes an import into an archive, which keeps memory bytes of the newest state, 0 for the default. It
+// closes the store if that fails.
+func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *core.Genesis, traces *bool, memory int64) (*imported, error) {
 	if err := checkTraceIndex(a, traces); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -211,7 +212,7 @@ func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *c
 		return nil, errors.Join(err, store.Close())
 	}
 	a.CacheState(0) // the importer caches what it reads
-	importer, err := ingest.New(ctx, a, executor, first)
+	importer, err := ingest.New(ctx, a, executor, first, ingest.Memory(memory))
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -68,7 +68,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		if err != nil {
 			return nil, err
 		}
-		i.configure(p.Memory, older)
+		i.older = older
 		return i, nil
 	}
 	if flags[flagState] != "" {
@@ -87,11 +87,11 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		return nil, errors.Join(err, store.Close())
 	}
 	warnOfUnknownFork(p.Name, a.Genesis().Config)
-	i, err := newImport(ctx, a, store, a.Genesis(), traces)
+	i, err := newImport(ctx, a, store, a.Genesis(), traces, p.Memory.State)
 	if err != nil {
 		return nil, err
 	}
-	i.configure(p.Memory, older)
+	i.older = older
 	return i, nil
 }
 
@@ -115,14 +115,6 @@ type imported struct {
 	older    family.Sources // nodes that have the blocks before the first one
 	passed   atomic.Uint64  // blocks of files that were skipped as a whole
 	fetched  atomic.Uint64  // blocks before the first one that came from nodes
-}
-
-// configure says what the import may take, and which nodes have the blocks before the first one.
-func (i *imported) configure(m family.ImportMemory, older family.Sources) {
-	if m.State > 0 {
-		i.importer.SetMemory(m.State)
-	}
-	i.older = older
 }
 
 // Run implements [family.Import]. A folder stands for the history files in it.

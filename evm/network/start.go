@@ -165,13 +165,11 @@ func (s *started) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	importer, err := ingest.New(ctx, a, executor, s.genesis)
+	importer, err := ingest.New(ctx, a, executor, s.genesis, ingest.Memory(s.memory.State))
 	if err != nil {
 		return err
 	}
-	rest := &imported{store: s.store, archive: a, importer: importer}
-	rest.configure(s.memory, s.older)
-	s.rest.Store(rest)
+	s.rest.Store(&imported{store: s.store, archive: a, importer: importer, older: s.older})
 	return nil
 }
 
