@@ -57,6 +57,8 @@ type Node struct {
 	Range uint64
 	// Results is the greatest number of logs; 0: any.
 	Results int
+	// Indented says that answers have white space between their parts, as those of some nodes do.
+	Indented bool
 	// Answer, if not nil, answers a call before the node does, if it returns true.
 	Answer func(method string, params []json.RawMessage) (result any, fault *Error, ok bool)
 	// Between, if not nil, may answer a request in the node's place.
@@ -110,7 +112,10 @@ type request struct {
 // ServeHTTP implements [http.Handler].
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
-	between := n.Between
+	between, encoder := n.Between, json.NewEncoder(w)
+	if n.Indented {
+		encoder.SetIndent("", "  ")
+	}
 	n.mu.Unlock()
 	if between != nil && between(w, r) {
 		return
@@ -123,12 +128,12 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for i := range batch {
 			answers[i] = n.respond(&batch[i])
 		}
-		_ = json.NewEncoder(w).Encode(answers)
+		_ = encoder.Encode(answers)
 		return
 	}
 	var one request
 	_ = json.Unmarshal(raw, &one)
-	_ = json.NewEncoder(w).Encode(n.respond(&one))
+	_ = encoder.Encode(n.respond(&one))
 }
 
 func (n *Node) respond(r *request) any {
@@ -177,7 +182,7 @@ func (n *Node) answer(method string, params []json.RawMessage) (any, *Error) {
 		return []any{c.receipt(number)}, nil
 	case "eth_getTransactionReceipt", "eth_getTransactionByHash":
 		for number := uint64(0); number <= c.Head; number++ {
-			if c.transaction(number).Hex() == text(0) {
+			if c.Transaction(number).Hex() == text(0) {
 				return c.receipt(number), nil
 			}
 		}
@@ -224,7 +229,8 @@ func (n *Node) find(param json.RawMessage) (uint64, bool) {
 	return number, err == nil && number <= c.Head
 }
 
-func (c *Chain) transaction(number uint64) common.Hash {
+// Transaction returns the hash of the only transaction of a block.
+func (c *Chain) Transaction(number uint64) common.Hash {
 	hash := c.Hash(number)
 	return crypto.Keccak256Hash(hash[:])
 }
@@ -236,20 +242,20 @@ func (c *Chain) block(number uint64) map[string]any {
 	}
 	return map[string]any{
 		"number": hex(number), "hash": c.Hash(number), "parentHash": parent, "timestamp": hex(number), "miner": Emitter,
-		"transactions": []common.Hash{c.transaction(number)}, "l1Fee": "0x1",
+		"transactions": []common.Hash{c.Transaction(number)}, "l1Fee": "0x1",
 	}
 }
 
 func (c *Chain) receipt(number uint64) map[string]any {
 	return map[string]any{
-		"blockNumber": hex(number), "blockHash": c.Hash(number), "transactionHash": c.transaction(number), "transactionIndex": "0x0",
+		"blockNumber": hex(number), "blockHash": c.Hash(number), "transactionHash": c.Transaction(number), "transactionIndex": "0x0",
 		"logs": c.logs(number), "status": "0x1",
 	}
 }
 
 func (c *Chain) logs(number uint64) []any {
 	all := []any{}
-	hash, transaction := c.Hash(number), c.transaction(number)
+	hash, transaction := c.Hash(number), c.Transaction(number)
 	for i := range c.LogsPer {
 		all = append(all, json.RawMessage(fmt.Sprintf(`{"blockNumber":"%#x","blockHash":"%s","transactionHash":"%s","transactionIndex":"0x0",`+
 			`"logIndex":"%#x","address":"%s","topics":["%s"],"data":"0x","removed":false}`,

@@ -13,7 +13,6 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +27,7 @@ import (
 	"ashlar/forwarded"
 	"ashlar/forwarded/archive"
 	"ashlar/forwarded/ingest"
+	"ashlar/jsonrpc"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -303,23 +303,22 @@ func (c *Chain) AwaitBlock(ctx context.Context, number uint64) error {
 	}
 }
 
-// NumberOf returns the block number of a transaction, receipt or block. It only looks for
-// the first member with that name: nested objects have the same number.
+// NumberOf returns the block number of a transaction, receipt or block, and false if it has none.
 func NumberOf(result json.RawMessage) (number uint64, ok bool) {
-	for _, member := range []string{`"blockNumber":"0x`, `"number":"0x`} {
-		at := bytes.Index(result, []byte(member))
-		if at < 0 {
+	members, _ := jsonrpc.Object(result)
+	placed := false // the number is that of the block that has the object
+	for members.Next() {
+		switch name := members.Name(); {
+		case name.Is("blockNumber"):
+			placed = true
+		case !name.Is("number") || placed:
 			continue
 		}
-		digits := result[at+len(member):]
-		end := bytes.IndexByte(digits, '"')
-		if end < 0 {
-			return 0, false
-		}
-		number, err := strconv.ParseUint(string(digits[:end]), 16, 64)
-		return number, err == nil
+		var err error
+		number, err = decodeQuantity(members.Value())
+		ok = err == nil
 	}
-	return 0, false
+	return number, ok
 }
 
 // ExistsCheck checks that an answer about a block that exists is not null.
