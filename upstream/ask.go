@@ -240,7 +240,7 @@ func (c *Call) says(err error) int {
 		return 3
 	case errors.As(err, &node):
 		return 2
-	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge):
+	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrCallTooLarge):
 		return 1
 	}
 	return 0
@@ -249,7 +249,7 @@ func (c *Call) says(err error) int {
 // unanswered returns the error of a call that no node has answered.
 func unanswered(c *Call, worst error) error {
 	var node *NodeError
-	if errors.Is(worst, ErrPruned) || errors.As(worst, &node) && !(c.Stored && classify(c.Method, node) == answered) {
+	if errors.Is(worst, ErrPruned) || errors.Is(worst, ErrCallTooLarge) || errors.As(worst, &node) && !(c.Stored && classify(c.Method, c.Params, node) == answered) {
 		return worst
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, worst)

@@ -1,12 +1,14 @@
 package upstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ashlar/limit"
@@ -23,6 +25,8 @@ var (
 	ErrUnavailable = errors.New("no upstream can answer")
 	// ErrTooLarge means that an answer is larger than [Config.Bytes].
 	ErrTooLarge = errors.New("the answer is too large")
+	// ErrCallTooLarge means that a call is larger than nodes, or proxies before them, accept.
+	ErrCallTooLarge = errors.New("the call is too large for the node")
 	// ErrUnsupported means that no node has the method.
 	ErrUnsupported = errors.New("no upstream has the method")
 )
@@ -94,8 +98,10 @@ func IsRevert(e *NodeError) bool {
 	return e.Code == codeReverted || slices.ContainsFunc(revertWords, func(words string) bool { return strings.HasPrefix(text, words) })
 }
 
-// classify says what an error object means. method is the method of the call.
-func classify(method string, e *NodeError) fault {
+// classify says what an error object means. method and params are those of the call. Nodes quote texts
+// of the params that are invalid, such as the key of a slot. A client must not make a node count as
+// lacking a method with a key that says so: what the params say, too, says nothing about the node.
+func classify(method string, params json.RawMessage, e *NodeError) fault {
 	text := strings.ToLower(e.Message)
 	switch {
 	case IsRevert(e):
@@ -109,8 +115,9 @@ func classify(method string, e *NodeError) fault {
 	case method == "eth_getLogs" && IsTooMuch(e):
 		return answered
 	}
+	said := sync.OnceValue(func() string { return textsOf(params) })
 	for _, p := range patterns {
-		if containsAny(text, p.texts) {
+		if slices.ContainsFunc(p.texts, func(part string) bool { return strings.Contains(text, part) && !strings.Contains(said(), part) }) {
 			return p.fault
 		}
 	}
@@ -120,9 +127,25 @@ func classify(method string, e *NodeError) fault {
 	return answered
 }
 
+// textsOf returns all texts of params, in lower case.
+func textsOf(params json.RawMessage) string {
+	var all strings.Builder
+	decoder := json.NewDecoder(bytes.NewReader(params))
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return strings.ToLower(all.String())
+		}
+		if text, ok := token.(string); ok {
+			all.WriteString(text + "\n")
+		}
+	}
+}
+
 // IsOfNode reports whether an error object is about the node that gave it, such as its limit of
-// requests, so that another node may answer the call.
-func IsOfNode(method string, e *NodeError) bool { return classify(method, e) != answered }
+// requests, so that another node may answer the call, whose params are numbers and bytes.
+func IsOfNode(method string, e *NodeError) bool { return classify(method, nil, e) != answered }
 
 func containsAny(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
@@ -176,7 +199,7 @@ func (c *Call) faultOf(err error) (fault, time.Duration) {
 	if errors.Is(err, limit.ErrMemory) || errors.Is(err, ErrTooLarge) && c.Method == "eth_getLogs" {
 		return answered, 0
 	}
-	why, rest := faultOf(c.Method, err)
+	why, rest := faultOf(c.Method, c.Params, err)
 	if why == answered && c.Stored {
 		why = failed
 	}
@@ -184,7 +207,7 @@ func (c *Call) faultOf(err error) (fault, time.Duration) {
 }
 
 // faultOf says what a failed request means.
-func faultOf(method string, err error) (fault, time.Duration) {
+func faultOf(method string, params json.RawMessage, err error) (fault, time.Duration) {
 	var node *NodeError
 	switch {
 	case errors.Is(err, ErrPruned):
@@ -193,7 +216,7 @@ func faultOf(method string, err error) (fault, time.Duration) {
 		return failed, 0
 	}
 	if errors.As(err, &node) {
-		return classify(method, node), 0
+		return classify(method, params, node), 0
 	}
 	var status *httpError
 	if errors.As(err, &status) && status.status == http.StatusTooManyRequests {
@@ -215,7 +238,7 @@ const (
 
 // Meaning returns what a node's error means.
 func Meaning(e *NodeError) Means {
-	switch classify("", e) {
+	switch classify("", nil, e) {
 	case unsupported:
 		return MeansUnsupported
 	case pruned:
@@ -229,5 +252,5 @@ func Meaning(e *NodeError) Means {
 // LacksBlock reports whether a node says that it does not have the block that a call names. Its
 // error means MeansPruned, which is right only if the block is known to be of the chain.
 func LacksBlock(e *NodeError) bool {
-	return e.Code != codePruned && classify("", e) == pruned && containsAny(strings.ToLower(e.Message), noBlock)
+	return e.Code != codePruned && classify("", nil, e) == pruned && containsAny(strings.ToLower(e.Message), noBlock)
 }

@@ -105,7 +105,7 @@ func (n *node) pollFailed(err error, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.why = err.Error()
-	if _, throttle := faultOf("", err); throttle > 0 {
+	if _, throttle := faultOf("", nil, err); throttle > 0 {
 		n.resting = now.Add(min(throttle, longBreak))
 	}
 	n.count.failures++

@@ -242,7 +242,7 @@ func (n *node) fail(r *methodRecord, now time.Time, err error) {
 	n.why = err.Error()
 	r.errors = r.errors*0.9 + 0.1
 	var deliberate *NodeError
-	if errors.As(err, &deliberate) || errors.Is(err, errUnfit) {
+	if errors.As(err, &deliberate) || errors.Is(err, errUnfit) || errors.Is(err, ErrCallTooLarge) {
 		n.failures = 0 // it answers; a client's call must not make it count as down
 		return
 	}

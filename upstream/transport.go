@@ -157,6 +157,9 @@ func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) (
 		if answer.StatusCode != http.StatusTooManyRequests && json.Unmarshal(body, &r) == nil && r.Error != nil && r.Error.Message != "" {
 			return nil, r.Error
 		}
+		if answer.StatusCode == http.StatusRequestEntityTooLarge {
+			return nil, fmt.Errorf("%w: %d bytes", ErrCallTooLarge, len(text))
+		}
 		return nil, &httpError{answer.StatusCode, retryAfter(answer.Header.Get("Retry-After"))}
 	}
 	return body, nil

@@ -109,6 +109,8 @@ func translate(err error) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: aside.Error()}
 	case errors.Is(err, upstream.ErrTooLarge):
 		return errTooLarge
+	case errors.Is(err, upstream.ErrCallTooLarge):
+		return errCallTooLarge
 	case errors.Is(err, upstream.ErrUnavailable):
 		return errUnavailable
 	case errors.As(err, &node):
@@ -127,6 +129,9 @@ var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstr
 
 // errTooLarge is about the logs of one block: a longer range is halved first.
 var errTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the answer of the upstream node is too large: ask for less"}
+
+// errCallTooLarge is about params, such as overrides: nodes and their proxies have limits of their own.
+var errCallTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the call is too large for the upstream nodes: send less data"}
 
 // Errors about blocks that package check refuses.
 var (

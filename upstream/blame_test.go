@@ -1,0 +1,70 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// A node that quotes what a client has sent says nothing about itself: no client can make it count as
+// busy, or as lacking a method or history, for all the others.
+func TestQuotedParamsSayNothing(t *testing.T) {
+	for _, quoted := range []string{"rate limit", "Too Many Requests", "method not found", "pruned", "block not found", "internal error"} {
+		f := newFake(t, 7, 1000)
+		f.answer = func(_ string, params json.RawMessage) (any, *NodeError) {
+			var texts []string
+			if json.Unmarshal(params, &texts) == nil && texts[1] != "0x0" {
+				return nil, &NodeError{Code: -32602, Message: fmt.Sprintf("invalid hex in storage key: %q", texts[1])}
+			}
+			return "0x1", nil
+		}
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+		usable(t, p, 1)
+		ask := func(slot string) error {
+			_, err := p.Ask(t.Context(), Call{Method: "eth_getStorageAt", Params: json.RawMessage(`["0x12",` + slot + `]`), History: States, About: 1})
+			return err
+		}
+		for _, slot := range []string{`"` + quoted + `"`, fmt.Sprintf(`"\u%04x%s"`, quoted[0], quoted[1:])} {
+			var node *NodeError
+			if err := ask(slot); !errors.As(err, &node) || errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s: %v, expected the error of the node", slot, err)
+			}
+			if err := ask(`"0x0"`); err != nil {
+				t.Errorf("another call after %s: %v", slot, err)
+			}
+		}
+	}
+}
+
+// A call that is too large for the nodes says nothing about them: others go on to be answered.
+func TestCallsThatAreTooLarge(t *testing.T) {
+	one, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	for _, f := range []*fake{one, other} {
+		f.raw = func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			if len(body) < 1000 {
+				return false
+			}
+			http.Error(w, "Request Entity Too Large", http.StatusRequestEntityTooLarge)
+			return true
+		}
+	}
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(one, other)})
+	usable(t, p, 2)
+	for i := range 2 * breakAfter {
+		params := fmt.Appendf(nil, `["%0*d"]`, 1000, i)
+		if _, err := p.Ask(t.Context(), Call{Method: "eth_call", Params: params}); !errors.Is(err, ErrCallTooLarge) {
+			t.Fatalf("a large call: %v, expected that it is too large", err)
+		}
+		if _, err := p.Ask(t.Context(), Call{Method: "eth_call", Params: json.RawMessage(`["0x"]`)}); err != nil {
+			t.Fatalf("a call after %d that were too large: %v", i+1, err)
+		}
+	}
+	for _, s := range p.Status() {
+		if !s.Usable {
+			t.Errorf("a node is not used: %s", s.Why)
+		}
+	}
+}
