@@ -1,0 +1,137 @@
+package settling_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"ashlar/chain"
+	"ashlar/history/settling"
+	"ashlar/history/tip"
+	"ashlar/kv"
+	"ashlar/kv/kvtest"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+var (
+	versions = &kv.Table{ID: 0xfd, Name: "settling_versions", Kind: kv.Versions}
+	events   = &kv.Table{ID: 0xfc, Name: "settling_events", Kind: kv.List, IndexBits: 4}
+	// codes has rows that belong to no block, as those of contracts' codes.
+	codes = &kv.Table{ID: 0xfb, Name: "settling_codes", Kind: kv.List}
+)
+
+func tables() []*kv.Table { return []*kv.Table{versions, events, codes} }
+
+// ref returns a block reference from a number and a letter for the branch.
+func ref(number uint64, branch byte) chain.Ref {
+	return chain.Ref{Number: number, Hash: common.Hash{branch, byte(number)}}
+}
+
+// put puts the rows of a block. Each block has the same code.
+func put(to kv.Putter, block chain.Ref) {
+	to.Put(versions, []byte("account"), block.Number, []byte(block.String()))
+	to.Put(events, []byte("chunk"), block.Number<<4|3, []byte(block.String()))
+	to.Put(codes, []byte("code"), 0, []byte("code"))
+}
+
+// crashed returns a store whose last settled block is 10. Blocks 11 and 12 of the branch a are
+// unsettled, and a crash left rows of both in the archive.
+func crashed(t *testing.T) kv.Store {
+	t.Helper()
+	below, err := pebble.Open(pebble.Options{Path: "rows", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { below.Close() })
+	store := &kvtest.Piecewise{Store: below}
+	unsettled, err := tip.Open(t.Context(), store, tables(), ref(10, 'a'))
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := store.NewBatch()
+	put(batch, ref(10, 'a'))
+	lost := []chain.Ref{ref(11, 'a'), ref(12, 'a')}
+	for i, block := range lost {
+		rows := new(tip.Rows)
+		put(rows, block)
+		put(batch, block)
+		if err := unsettled.Add(t.Context(), block, ref(10+uint64(i), 'a').Hash, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := settling.Begin(t.Context(), store, tables(), lost); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// Before another block takes the place of a lost one, the rows of that block and of its descendants
+// are removed, and no others. A code that a settled block has, too, stays.
+func TestRowsOfLostBlocksAreRemoved(t *testing.T) {
+	for _, c := range []struct {
+		next []chain.Ref
+		left string
+	}{
+		{[]chain.Ref{ref(11, 'a')}, "account 10, account 11, account 12, chunk 10, chunk 11, chunk 12, code 0"},
+		{[]chain.Ref{ref(11, 'a'), ref(12, 'b')}, "account 10, account 11, chunk 10, chunk 11, code 0"},
+		{[]chain.Ref{ref(11, 'b')}, "account 10, chunk 10, code 0"},
+	} {
+		t.Run(fmt.Sprint(c.next), func(t *testing.T) {
+			store := crashed(t)
+			if err := settling.Begin(t.Context(), store, tables(), c.next); err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, table := range tables() {
+				for row, err := range store.Walk(t.Context(), table, 0) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					left = append(left, fmt.Sprintf("%s %d", row.Partition, table.BlockOf(row.Sort)))
+				}
+			}
+			slices.Sort(left)
+			if got := strings.Join(left, ", "); got != c.left {
+				t.Errorf("left are %s, expected %s", got, c.left)
+			}
+		})
+	}
+}
+
+// Blocks that were lost are remembered when only the first of them are written again: another block
+// in the place of the last one is found.
+func TestLostBlocksAreRemembered(t *testing.T) {
+	store := crashed(t)
+	for _, next := range []chain.Ref{ref(11, 'a'), ref(12, 'b')} {
+		if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{next}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if value, err := store.Get(t.Context(), events, []byte("chunk"), 12<<4|3, nil); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("block 12 of the lost branch has the row %q, %v; expected none", value, err)
+	}
+}
+
+// If a lost block is not among the unsettled ones, its rows are not known and nothing takes its place.
+func TestUnknownLostBlock(t *testing.T) {
+	store := crashed(t)
+	if err := tip.Clear(t.Context(), store, ref(10, 'a')); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'b')}); !errors.Is(err, settling.ErrLeft) {
+			t.Errorf("another block: %v, expected ErrLeft", err)
+		}
+	}
+	if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'a')}); err != nil {
+		t.Errorf("the same block: %v", err)
+	}
+}
