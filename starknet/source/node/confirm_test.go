@@ -111,3 +111,45 @@ func TestGroupFetchesProvenBlocksOnce(t *testing.T) {
 		t.Errorf("%d blocks were fetched, expected %d", n, len(main))
 	}
 }
+
+// A block whose hash proves what is in it does not vouch for the blocks before it.
+func TestGroupConfirmsEveryBlock(t *testing.T) {
+	main := makeChain(nil, 0, 3, 1)
+	main[2].Version, main[2].Commitments.StateDiff = "0.14.1", starknet.FeltOf(1)
+	forgery := forged(main, func(b *starknet.Block) { b.Transactions[0].Receipt.Events = nil })
+	g := newGroup(t, 2, nodetest.New(t, 10, main), nodetest.New(t, 10, forgery))
+	target := chain.Ref{Number: main[2].Number, Hash: common.Hash(main[2].Hash)}
+	blocks, err := g.proven(t.Context(), g.members[1], main[0].Number, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.confirm(t.Context(), g.members, g.members[1], blocks, target, make(map[*member]error)); err == nil {
+		t.Error("blocks with other contents are confirmed")
+	}
+}
+
+// Whatever honest nodes of all versions say alike is compared.
+func TestDifference(t *testing.T) {
+	block := makeChain(nil, 5, 1, 1)[0]
+	for want, forge := range map[string]func(*starknet.Block){
+		"":                       func(b *starknet.Block) { b.L1GasPrice.Fri = starknet.FeltOf(5) },
+		"timestamp":              func(b *starknet.Block) { b.Timestamp++ },
+		"state root":             func(b *starknet.Block) { b.NewRoot = starknet.FeltOf(5) },
+		"number of transactions": func(b *starknet.Block) { b.Transactions = append(b.Transactions, b.Transactions[0]) },
+		"transaction 0":          func(b *starknet.Block) { b.Transactions[0].Hash = starknet.FeltOf(5) },
+		"list of events of transaction 0": func(b *starknet.Block) {
+			b.Transactions[0].Receipt.Events = []starknet.Event{{From: starknet.FeltOf(1)}}
+		},
+		"receipt of transaction 0 (fee)":   func(b *starknet.Block) { b.Transactions[0].Receipt.ActualFee = starknet.FeltOf(5) },
+		"receipt of transaction 0 (ended)": func(b *starknet.Block) { b.Transactions[0].Receipt.Reverted = true },
+		"receipt of transaction 0 (messages)": func(b *starknet.Block) {
+			b.Transactions[0].Receipt.Messages = []starknet.Message{{To: starknet.FeltOf(5)}}
+		},
+	} {
+		other := forged([]*starknet.Block{block}, forge)[0]
+		want, _, _ := strings.Cut(want, " (")
+		if got, back := difference(block, other), difference(other, block); got != want || back != want {
+			t.Errorf("the difference is %q and %q, expected %q", got, back, want)
+		}
+	}
+}

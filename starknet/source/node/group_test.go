@@ -135,6 +135,23 @@ func TestGroupProvesBlocks(t *testing.T) {
 	}
 }
 
+// Nodes of another chain have no votes, however many they are.
+func TestGroupOfAnotherChain(t *testing.T) {
+	main, other := makeChain(nil, 0, 12, 1), makeChain(nil, 0, 12, 2)
+	fakes := []*nodetest.Node{nodetest.New(t, 10, other), nodetest.New(t, 10, main), nodetest.New(t, 10, other)}
+	fakes[0].ChainID, fakes[2].ChainID = starknet.FeltOf(78), starknet.FeltOf(78)
+	options := optionsFor(fakes[1])
+	options.ChainID = fakes[1].ChainID
+	g, err := NewGroup([]string{fakes[0].URL, fakes[1].URL, fakes[2].URL}, 2, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &keptChain{t: t}
+	if _, err := g.approach(t.Context(), 0, kept); !errors.Is(err, errNoQuorum) || len(kept.blocks) > 0 {
+		t.Errorf("%v, and %d blocks of another chain", err, len(kept.blocks))
+	}
+}
+
 // What is accepted on layer 1 is what a quorum of the nodes says at least.
 func TestGroupL1Accepted(t *testing.T) {
 	main := makeChain(nil, 0, 12, 1)
