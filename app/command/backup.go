@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"ashlar/account/control"
@@ -58,6 +60,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) error {
 	if err != nil && ctx.Err() != nil {
 		return err // it was interrupted, and did not fail
 	}
+	err = adviseOnFull(err, "Earlier backups stay as they are. Free some space and run the same command again: it uses what is copied")
 	if recordErr := backup.RecordOutcome(b.Data, target, wanted, made, err != nil); recordErr != nil {
 		slog.Error("the outcome of the backup is not recorded, so metrics lack it", "error", recordErr)
 	}
@@ -99,6 +102,15 @@ func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, 
 		slog.Info("old backups removed", "removed", removed)
 	}
 	return &done, nil, err
+}
+
+// adviseOnFull adds to the error of a file that did not fit on its disk what to do. The errors of stores say it already.
+func adviseOnFull(err error, advice string) error {
+	var file *fs.PathError
+	if errors.Is(err, kv.ErrFull) || !errors.As(err, &file) || !errors.Is(file, syscall.ENOSPC) && !errors.Is(file, syscall.EDQUOT) {
+		return err
+	}
+	return fmt.Errorf("%w: %w. %s", kv.ErrFull, err, advice)
 }
 
 // Repeat makes backups until ctx is done, with the given time between two. One that fails

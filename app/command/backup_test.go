@@ -3,12 +3,15 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -271,6 +274,26 @@ func TestBackupRepeats(t *testing.T) {
 }
 
 // TestBackupRefuses: what cannot be backed up or restored.
+// An error of a full disk says what to do, once. Other errors stay as they are.
+func TestAdviceOnFullDisk(t *testing.T) {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		file := &fs.PathError{Op: "write", Path: "/mnt/backups/objects/57/57.part", Err: cause}
+		err := adviseOnFull(fmt.Errorf("back up networks/demo: %w", file), "Free some space")
+		want := fmt.Sprintf("the disk is full: back up networks/demo: write /mnt/backups/objects/57/57.part: %v. Free some space", cause)
+		if err.Error() != want || !errors.Is(err, kv.ErrFull) {
+			t.Errorf("got %v, expected %s", err, want)
+		}
+		if again := adviseOnFull(err, "Free some space"); again.Error() != want {
+			t.Errorf("an error with advice became %v", again)
+		}
+	}
+	for _, err := range []error{nil, io.ErrUnexpectedEOF, &fs.PathError{Op: "open", Path: "/mnt", Err: syscall.EACCES}} {
+		if got := adviseOnFull(err, "Free some space"); got != err {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
 func TestBackupRefuses(t *testing.T) {
 	data, to := smallNetwork(t), t.TempDir()
 	unmounted := smallNetwork(t)

@@ -59,6 +59,7 @@ func (r Restore) Run(ctx context.Context, bar *os.File) (err error) {
 	done := new(backup.Progress)
 	shown := newProgress(bar, "restoring", func() (status, bool) { return copyStatus(done) })
 	err = backup.Fetch(ctx, target, manifest, data.Staging(), done)
+	err = adviseOnFull(err, "No store was replaced. Free some space and run the same command again: it uses what was read")
 	shown.end()
 	if err == nil {
 		err = data.Replace(names)
