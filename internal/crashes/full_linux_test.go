@@ -79,7 +79,62 @@ func TestOnSmallDisk(t *testing.T) {
 	if err := want.differ(n.contents(t)); err != nil {
 		t.Error(err)
 	}
+	backupToFullDisk(t, roomy)
 	serveOnFullDisk(t, n, disk)
+}
+
+// backupToFullDisk makes a backup on a disk that is too small for it, and restores one there. Each fails, says what to do, leaves
+// no part of a file, and succeeds once the disk has grown.
+func backupToFullDisk(t *testing.T, n network) {
+	t.Helper()
+	disk := t.TempDir()
+	small := fmt.Sprintf("size=%d", bytesBelow(t, n.Data)/2)
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, small); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, 0) })
+	backups := filepath.Join(disk, "backups")
+	restored := network{node.Ashlar{Bin: n.Bin, Data: filepath.Join(disk, "restored"), Network: n.Network}}
+	elsewhere := t.TempDir()
+	if out, err := n.command(t, "backup", "--to", elsewhere); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, one := range []struct {
+		of     network
+		args   []string
+		advice string
+	}{
+		{n, []string{"backup", "--to", backups}, "Earlier backups stay as they are. Free some space and run the same command again"},
+		{restored, []string{"restore", "--from", elsewhere}, "No store was replaced. Free some space and run the same command again"},
+	} {
+		if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, small); err != nil {
+			t.Fatal(err)
+		}
+		out, err := one.of.command(t, one.args...)
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("%s onto a full disk: %v, expected exit code 1", one.args[0], err)
+		}
+		t.Logf("output of the %s:\n%s", one.args[0], out)
+		expectWords(t, out, "the disk is full", disk, "no space left", one.advice)
+		if err := filepath.WalkDir(disk, func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".part") {
+				t.Errorf("%s is left", path)
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := one.of.command(t, one.args...); err != nil {
+			t.Errorf("%s when there is space again: %v\n%s", one.args[0], err, out)
+		}
+		if err := os.RemoveAll(filepath.Join(disk, "backups")); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // serveOnFullDisk fills the disk below a server: it goes on answering, refuses to make keys,
