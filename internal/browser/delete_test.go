@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -35,7 +34,7 @@ func TestDeleteAccount(t *testing.T) {
 			if out := paste(t, line); !strings.HasSuffix(out, "401") {
 				t.Errorf("with a key of the deleted account\n%s\nanswers %s", line, out)
 			}
-			b.lookAt(shot{"account-deleted", func(b *tab) { b.there(".narrow h1") }}, os.Getenv("ASHLAR_SCREENSHOTS"))
+			b.lookAt(shot{"account-deleted", func(b *tab) { b.there(".narrow h1") }}, screenshots(t))
 			b.open("/signin")
 			b.enter("#email", email)
 			b.enter("#password", password)

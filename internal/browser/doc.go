@@ -3,6 +3,6 @@
 // that pages offer for copying. It contains only tests.
 //
 // The tests need Chromium, found by its usual names or by ASHLAR_CHROMIUM; curl; and the tools of
-// package clients. If ASHLAR_SCREENSHOTS names a folder, a screenshot of every page is written
-// there.
+// package clients. If ASHLAR_SCREENSHOTS names a folder by an absolute path, screenshots of the pages are
+// written there while the tests run; go test -count=1 runs tests again that have passed before.
 package browser

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ func TestSecondFactor(t *testing.T) {
 	chromium(t)
 	const password = "a stone on a stone"
 	url, _ := serveBusy(t, time.Hour)
-	folder := os.Getenv("ASHLAR_SCREENSHOTS")
+	folder := screenshots(t)
 	b := openTab(t, url, false)
 	b.lookAt(shot{"sign-in-provider", at("/signin")}, folder)
 	b.signIn("busy@example.org", password)

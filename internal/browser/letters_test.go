@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +97,7 @@ func TestLetters(t *testing.T) {
 		}
 		b.open(strings.TrimPrefix(l.Link(), url))
 	}
-	folder := os.Getenv("ASHLAR_SCREENSHOTS")
+	folder := screenshots(t)
 	look := func(name string) {
 		t.Helper()
 		b.lookAt(shot{"letters-" + name, func(*tab) {}}, folder)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -218,7 +217,7 @@ func priced(name string, credits int) site.Method {
 func TestPagesOfBusyAccounts(t *testing.T) {
 	t.Parallel()
 	chromium(t)
-	folder := os.Getenv("ASHLAR_SCREENSHOTS")
+	folder := screenshots(t)
 	for name, since := range map[string]time.Duration{"busy": 80 * 24 * time.Hour, "first-hour": 3 * time.Minute, "unused": 0} {
 		t.Run(name, func(t *testing.T) {
 			url, key := serveBusy(t, since)

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +128,7 @@ func TestPasskey(t *testing.T) {
 	const password = "a stone on a stone"
 	url, _ := serveBusy(t, time.Hour)
 	url = strings.Replace(url, "127.0.0.1", "localhost", 1) // an address has no passkeys
-	folder := os.Getenv("ASHLAR_SCREENSHOTS")
+	folder := screenshots(t)
 	still := func(selector string) func(*tab) { return func(b *tab) { b.there(selector) } }
 
 	b := openTab(t, url, true)

@@ -26,6 +26,25 @@ func looks() []look {
 	return []look{{"light", "light", 1280, true}, {"dark", "dark", 1280, false}, {"narrowest", "dark", 320, true}, {"narrow", "light", 375, false}}
 }
 
+// screenshots returns the folder for screenshots, which it creates. It is empty if none are taken.
+func screenshots(t *testing.T) string {
+	t.Helper()
+	folder := os.Getenv("ASHLAR_SCREENSHOTS")
+	if folder == "" {
+		return ""
+	}
+	if !filepath.IsAbs(folder) {
+		t.Fatalf("ASHLAR_SCREENSHOTS=%q: expected an absolute path, since tests run in the folder of their package", folder)
+	}
+	if os.Getenv("ASHLAR_CLIENTS") == "" { // the tests that display pages would be skipped, which go test does not say
+		t.Fatal("ASHLAR_SCREENSHOTS is set, but no page is displayed without axe-core: run internal/clients/install.sh DIR and set ASHLAR_CLIENTS to DIR")
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 // shot is a page to display.
 type shot struct {
 	name string
@@ -37,14 +56,9 @@ type shot struct {
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	chromium(t)
+	folder := screenshots(t)
 	s := serve(t)
 	b := openTab(t, s.url, true)
-	folder := os.Getenv("ASHLAR_SCREENSHOTS")
-	if folder != "" {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	b.open("/")
 	b.do(chromedp.KeyEvent("\t"))
 	if first := run(b, chromedp.Evaluate[string]("document.activeElement.textContent")); first != "Skip to content" {

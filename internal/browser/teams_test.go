@@ -2,7 +2,6 @@ package browser
 
 import (
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
@@ -219,7 +218,7 @@ func teamPages(team string) []shot {
 // lookedAt is lookAt, and then displays pages as before.
 func (b *tab) lookedAt(one shot) {
 	b.Helper()
-	b.lookAt(one, os.Getenv("ASHLAR_SCREENSHOTS"))
+	b.lookAt(one, screenshots(b.T))
 	b.do(chromedp.EmulateViewport(1280, 900))
 }
 
