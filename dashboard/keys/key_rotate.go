@@ -18,8 +18,8 @@ type rotatePage struct {
 func rotateForm() *site.Form {
 	f := site.NewForm(&site.Field{
 		Name: "overlap", Label: "Keep the old key valid for", Kind: site.KindSelect,
-		Hint:    "Gives programs that use the key time to change it.",
-		Choices: []site.Choice{{Value: "0", Label: "do not keep it (others may know it)"}, {Value: "1", Label: "an hour"}, {Value: "24", Label: "a day"}, {Value: "168", Label: "a week"}, {Value: "720", Label: "30 days"}},
+		Hint:    "Gives programs that use the key time to change it. Do not keep a key that others may know.",
+		Choices: []site.Choice{{Value: "0", Label: "do not keep it"}, {Value: "1", Label: "an hour"}, {Value: "24", Label: "a day"}, {Value: "168", Label: "a week"}, {Value: "720", Label: "30 days"}},
 	})
 	f.Fill("overlap", "24")
 	return f

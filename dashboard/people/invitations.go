@@ -29,7 +29,7 @@ type invitationLine struct {
 func invitationForm() *site.Form {
 	f := site.NewForm(
 		&site.Field{Name: "email", Label: "For", Kind: "email", Optional: true, Complete: "off", Hint: "Only this e-mail address can use the invitation."},
-		&site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Choices: roleChoices()},
+		&site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Choices: roleChoices(), Hint: rolesHint},
 		&site.Field{Name: "expires", Label: "Valid for", Kind: site.KindSelect, Choices: []site.Choice{{Value: "1", Label: "a day"}, {Value: "7", Label: "a week"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}},
 	)
 	f.Fill("role", string(account.RoleUser))

@@ -31,7 +31,7 @@ func personForm(a *account.Account) *site.Form {
 		&site.Field{Name: "keys", Label: "Keys at once", Kind: "number", Optional: true, Unmarked: true},
 	)
 	if !a.IsTeam() {
-		f.Fields = append(f.Fields, &site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Value: string(a.Role), Choices: roleChoices()})
+		f.Fields = append(f.Fields, &site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Value: string(a.Role), Choices: roleChoices(), Hint: rolesHint})
 	}
 	for name, n := range map[string]uint64{keys.FieldPerSecond: uint64(a.Limits.PerSecond), keys.FieldPerDay: a.Limits.PerDay, "keys": uint64(a.Limits.Keys)} {
 		if n > 0 {
@@ -41,8 +41,11 @@ func personForm(a *account.Account) *site.Form {
 	return f
 }
 
+// rolesHint explains the choices, which would not fit a narrow screen if each explained itself.
+const rolesHint = "A user has keys. An operator also manages all accounts."
+
 func roleChoices() []site.Choice {
-	return []site.Choice{{Value: string(account.RoleUser), Label: "User: has keys"}, {Value: string(account.RoleOperator), Label: "Operator: also manages all accounts"}}
+	return []site.Choice{{Value: string(account.RoleUser), Label: "User"}, {Value: string(account.RoleOperator), Label: "Operator"}}
 }
 
 // someone returns the account named in the path.

@@ -36,16 +36,17 @@ type invitationLine struct {
 
 func roleChoices() []site.Choice {
 	return []site.Choice{
-		{Value: string(account.TeamViewer), Label: "Viewer: sees keys, usage and failed requests"},
-		{Value: string(account.TeamMember), Label: "Member: also creates, changes and revokes keys"},
-		{Value: string(account.TeamOwner), Label: "Owner: also manages members, and may delete the team"},
+		{Value: string(account.TeamViewer), Label: "Viewer"},
+		{Value: string(account.TeamMember), Label: "Member"},
+		{Value: string(account.TeamOwner), Label: "Owner"},
 	}
 }
 
 func inviteForm() *site.Form {
 	f := site.NewForm(
 		&site.Field{Name: "email", Label: "For", Kind: "email", Optional: true, Complete: "off", Hint: "Only this e-mail address can use the invitation."},
-		&site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Choices: roleChoices()},
+		&site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Choices: roleChoices(),
+			Hint: "A viewer sees keys, usage and failed requests. A member also creates, changes and revokes keys. An owner also manages members, and may delete the team."},
 		&site.Field{Name: "expires", Label: "Valid for", Kind: site.KindSelect, Choices: []site.Choice{{Value: "1", Label: "a day"}, {Value: "7", Label: "a week"}, {Value: "30", Label: "30 days"}}},
 	)
 	f.Fill("role", string(account.TeamMember))

@@ -130,6 +130,22 @@ const faults = `(() => {
   for (const [name, one] of controls)
     for (const [other, two] of controls)
       if (one.top < two.top && two.top < one.bottom) wrong.push("the fields " + name + " and " + other + " do not stand level");
+  const fits = (field, text) => {
+    const style = getComputedStyle(field), ruler = document.createElement("span");
+    ruler.style.cssText = "position: absolute; white-space: nowrap; visibility: hidden";
+    ruler.style.font = style.font;
+    ruler.textContent = text;
+    document.body.append(ruler);
+    const needed = ruler.getBoundingClientRect().width + 16; // the arrow of a choice, or the cross of a search
+    ruler.remove();
+    return needed <= field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  };
+  for (const field of document.querySelectorAll("[placeholder]"))
+    if (field.checkVisibility() && !fits(field, field.placeholder)) wrong.push("the placeholder is cut off: " + field.placeholder);
+  // Keys, networks and methods have names of any length.
+  for (const field of document.querySelectorAll(".field select:not([name=key], [name=network], [name=method])"))
+    for (const choice of field.options)
+      if (field.checkVisibility() && !fits(field, choice.text)) wrong.push("the choice is cut off: " + choice.text);
   const headings = document.querySelectorAll("h1").length;
   if (headings !== 1) wrong.push(headings + " headings of the first level");
   for (const field of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
