@@ -39,6 +39,34 @@ func TestQuotedParamsSayNothing(t *testing.T) {
 	}
 }
 
+// A tracer that a client wrote can throw any text. These are answers of geth to tracers that throw
+// 'ra'+'te limit', so that the text is not in the params.
+func TestThrownTextsSayNothing(t *testing.T) {
+	for _, message := range []string{
+		"rate limit at <eval>:1:14(4)",
+		"method not found at result (<eval>:1:21(4))    in server-side tracer function 'result'",
+	} {
+		f := newFake(t, 7, 10)
+		f.answer = func(method string, _ json.RawMessage) (any, *NodeError) {
+			if method == "debug_traceCall" {
+				return nil, &NodeError{Code: -32000, Message: message}
+			}
+			return "0x1", nil
+		}
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+		usable(t, p, 1)
+		for _, tracer := range []string{"{}", "<eval>:"} {
+			_, err := p.Ask(t.Context(), Call{Method: "debug_traceCall", Params: fmt.Appendf(nil, "[{\"tracer\":%q}]", tracer)})
+			if node := (*NodeError)(nil); !errors.As(err, &node) || errors.Is(err, ErrUnavailable) {
+				t.Errorf("%v, expected the error %q", err, message)
+			}
+		}
+		if _, err := p.Ask(t.Context(), Call{Method: "eth_call"}); err != nil {
+			t.Errorf("another call after %q: %v", message, err)
+		}
+	}
+}
+
 // A call that is too large for the nodes says nothing about them: others go on to be answered.
 func TestCallsThatAreTooLarge(t *testing.T) {
 	one, other := newFake(t, 7, 10), newFake(t, 7, 10)

@@ -62,12 +62,13 @@ var noBlock = []string{
 const beyondHead = "range extends beyond current head"
 
 // patterns of messages, in lower case, by what they mean. Nodes and providers have no common
-// codes. The first match counts.
+// codes. The first match counts. Exceptions of geth's tracers in JavaScript, which clients write and
+// whose messages are theirs, name their place in <eval>.
 var patterns = []struct {
 	fault fault
 	texts []string
 }{
-	{answered, []string{"execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced"}},
+	{answered, []string{"<eval>:", "execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced"}},
 	{pruned, []string{
 		"missing trie node", "pruned", "historical state", "state is not available", "state not available", "state unavailable",
 		"history unavailable", "distance to target block exceeds", "archive", "no state available",
@@ -117,7 +118,10 @@ func classify(method string, params json.RawMessage, e *NodeError) fault {
 	}
 	said := sync.OnceValue(func() string { return textsOf(params) })
 	for _, p := range patterns {
-		if slices.ContainsFunc(p.texts, func(part string) bool { return strings.Contains(text, part) && !strings.Contains(said(), part) }) {
+		counts := func(part string) bool {
+			return strings.Contains(text, part) && (p.fault == answered || !strings.Contains(said(), part))
+		}
+		if slices.ContainsFunc(p.texts, counts) {
 			return p.fault
 		}
 	}
