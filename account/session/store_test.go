@@ -3,12 +3,14 @@ package session
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
+	"ashlar/account"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -128,6 +130,9 @@ func TestChangesTakeNoSpace(t *testing.T) {
 	for i := range 100 {
 		refuses.full = i%10 > 6
 		f.commit("a", fmt.Sprint("data ", i), time.Hour)
+		if data, _, err := f.Find("a"); err != nil || string(data) != fmt.Sprint("data ", i) {
+			t.Fatalf("change %d left %q, %v", i, data, err)
+		}
 		if i%25 == 0 {
 			f.save(t.Context())
 		}
@@ -241,14 +246,87 @@ func TestWithSCS(t *testing.T) {
 // refusing is a store that refuses writes while full is set.
 type refusing struct {
 	kv.Store
-	full bool
+	full     bool
+	unsynced int // writes since the last Sync
 }
 
 func (r *refusing) Write(ctx context.Context, b kv.Batch) error {
 	if r.full {
 		return kv.ErrFull
 	}
+	r.unsynced++
 	return r.Store.Write(ctx, b)
+}
+
+func (r *refusing) Sync(ctx context.Context) error {
+	r.unsynced = 0
+	return r.Store.Sync(ctx)
+}
+
+// A power cut does not bring back a session that has ended.
+func TestEndsAreDurable(t *testing.T) {
+	f := newFixture(t)
+	counts := &refusing{Store: f.kv}
+	f.store = counts
+	f.commit("a", "data", time.Hour)
+	if err := f.Delete("a"); err != nil || counts.unsynced > 0 {
+		t.Errorf("%v, and %d writes are not durable", err, counts.unsynced)
+	}
+}
+
+// However many sessions are held while the store refuses writes, each of them can end.
+func TestHeldSessionsAreBounded(t *testing.T) {
+	f := newFixture(t)
+	refuses := &refusing{Store: f.kv}
+	f.store = refuses
+	f.commit("stored", "data", time.Hour)
+	refuses.full = true
+	f.commit("held", "data", time.Hour)
+	for i := range maxHeld - 1 {
+		f.Store.held[hash{byte(i), byte(i >> 8)}] = revision{state: stateOpen, expires: f.now.Add(time.Hour), held: true}
+	}
+	if err := f.Commit("another", []byte("data"), f.now.Add(time.Hour)); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("one session more: %v, expected ErrFull", err)
+	}
+	f.commit("held", "changed", time.Hour)
+	for _, token := range []string{"stored", "held"} {
+		if err := f.Delete(token); err != nil {
+			t.Errorf("the end of a session: %v", err)
+		}
+		if data, found, err := f.Find(token); found || err != nil {
+			t.Errorf("%s has ended, and has the data %q, %v", token, data, err)
+		}
+	}
+}
+
+// Forget ends the sessions of one account, stored or held.
+func TestForget(t *testing.T) {
+	f := newFixture(t)
+	refuses := &refusing{Store: f.kv}
+	f.store = refuses
+	one, other := account.ID{1}, account.ID{1, 1}
+	session := func(id account.ID) string {
+		t.Helper()
+		data, err := scs.GobCodec{}.Encode(f.now.Add(time.Hour), map[string]any{"session": id.String() + ".3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for _, refuses.full = range []bool{false, true} {
+		for _, id := range []account.ID{one, other} {
+			f.commit(fmt.Sprint(id, refuses.full), session(id), time.Hour)
+		}
+	}
+	refuses.full = false
+	if err := f.Forget(t.Context(), one, nil); err != nil || refuses.unsynced > 0 {
+		t.Errorf("%v, and %d writes are not durable", err, refuses.unsynced)
+	}
+	f.save(t.Context())
+	for _, full := range []bool{false, true} {
+		f.holds(fmt.Sprint(one, full), "")
+		f.holds(fmt.Sprint(other, full), session(other))
+	}
 }
 
 // While the store refuses writes, users sign in and out; what they did is stored later.
