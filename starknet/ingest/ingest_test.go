@@ -185,6 +185,47 @@ func TestFollower(t *testing.T) {
 	check(again, &fork)
 }
 
+// TestRevertedBlocksAreDropped: a source whose chain is reorganized again and again does not fill the tip.
+func TestRevertedBlocksAreDropped(t *testing.T) {
+	store, a := open(t)
+	ctx := t.Context()
+	blocks := makeBlocks(7, 10)
+	const depth = 5
+	f, err := OpenFollower(ctx, store, a, depth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocks[:9] {
+		if err := f.Append(ctx, block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var reverted []*starknet.Block
+	for i := range uint64(40) {
+		other := *blocks[9]
+		other.Hash = starknet.FeltOf(i)
+		if err := f.Append(ctx, &other); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Revert(ctx, blocks[8].Ref()); err != nil {
+			t.Fatal(err)
+		}
+		reverted = append(reverted, &other)
+	}
+	kept := 0
+	for _, block := range reverted {
+		if f.Tip().Has(block.Ref().Hash) {
+			kept++
+		}
+	}
+	if kept > 2*depth {
+		t.Errorf("%d of %d reverted blocks are kept, expected at most %d", kept, len(reverted), 2*depth)
+	}
+	if _, head, _, err := f.Held(ctx); err != nil || head != blocks[8].Ref() {
+		t.Errorf("the head is %s, %v, expected %s", head, err, blocks[8].Ref())
+	}
+}
+
 // stopper is a store that fails after one of its writes.
 type stopper struct {
 	kv.Store
