@@ -231,6 +231,29 @@ func TestResetsAreUsedOnce(t *testing.T) {
 	}
 }
 
+// A disabled account's password stays, although there is a token that sets it.
+func TestResetOfADisabledAccount(t *testing.T) {
+	f := newFixture(t, Config{Registration: RegistrationOpen})
+	ctx := t.Context()
+	f.register(somebody, secret)
+	token, _, err := f.accounts.Reset(ctx, somebody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.Disable(ctx, somebody); err != nil {
+		t.Fatal(err)
+	}
+	if _, session, err := f.accounts.SetPassword(ctx, token, "another horse", where(1)); err == nil {
+		t.Errorf("the password is set, and the session %q began", session)
+	}
+	if _, err := f.accounts.Enable(ctx, somebody); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.accounts.SignIn(ctx, somebody, secret, where(2)); err != nil {
+		t.Errorf("the password from before, once the account is enabled: %v", err)
+	}
+}
+
 // A password is rehashed with new parameters at the next sign-in.
 func TestPasswordsAreRehashed(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})

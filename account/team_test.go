@@ -263,7 +263,8 @@ func TestTeamInvitations(t *testing.T) {
 	guest := f.user("guest@example.org")
 	invite := func(by Account, email string) string {
 		t.Helper()
-		token, _, err := f.accounts.Invite(as(ctx, by), NewInvitation{Email: email, By: by.ID, Team: team.ID, TeamRole: TeamMember})
+		// The role of the account is not for a team to give.
+		token, _, err := f.accounts.Invite(as(ctx, by), NewInvitation{Email: email, Role: RoleOperator, By: by.ID, Team: team.ID, TeamRole: TeamMember})
 		if err != nil {
 			t.Fatal(err)
 		}

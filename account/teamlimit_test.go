@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -116,5 +117,41 @@ func TestTeamNamedLikeAnID(t *testing.T) {
 	}
 	if found, err := f.accounts.FindTeam(gone.ID.String()); !errors.Is(err, ErrNoTeam) {
 		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+// A team that has as many members as it may have takes no other one, and can be read.
+func TestFullTeam(t *testing.T) {
+	f := newFixture(t, Config{})
+	ctx := t.Context()
+	team, _, _, member, _ := f.team("stone")
+	for n := range maxMembers - 4 {
+		if _, err := f.accounts.AddMember(ctx, team.ID, f.user(fmt.Sprintf("user%d@example.org", n)).Email, TeamViewer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := f.user(somebody)
+	token, _, err := f.accounts.Invite(ctx, NewInvitation{Team: team.ID, TeamRole: TeamMember})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.AddMember(ctx, team.ID, late.Email, TeamViewer); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one member more: %v, expected ErrTooMany", err)
+	}
+	if _, err := f.accounts.Join(ctx, token, late.ID); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one member more, invited: %v, expected ErrTooMany", err)
+	}
+	if _, err := f.accounts.SetMemberRole(ctx, team.ID, member.ID, TeamViewer); err != nil {
+		t.Errorf("a lower role in a full team: %v", err)
+	}
+	f.reopen()
+	if bad := f.accounts.Unreadable(); len(bad) > 0 {
+		t.Errorf("unreadable: %q", bad)
+	}
+	if _, err := f.accounts.RemoveMember(ctx, team.ID, member.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.Join(ctx, token, late.ID); err != nil {
+		t.Errorf("the invitation, once there is a place: %v", err)
 	}
 }
