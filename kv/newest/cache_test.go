@@ -276,3 +276,76 @@ func TestTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// failing is a reader of which the next read fails.
+type failing struct {
+	kv.Reader
+	err error
+}
+
+func (f *failing) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
+	if err := f.err; err != nil {
+		f.err = nil
+		return dst, 0, err
+	}
+	return f.Reader.Newest(ctx, t, partition, at, dst)
+}
+
+// TestErrorsAreNotKept: a read that fails does not say that there is no row.
+func TestErrorsAreNotKept(t *testing.T) {
+	store := openStore(t)
+	c := New(&failing{store, context.Canceled}, shardCount*generations*512, kept)
+	c.Reset(0)
+	batch := store.NewBatch()
+	batch.Put(kept, partitionOf(1), 0, []byte("value"))
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := c.Newest(t.Context(), kept, partitionOf(1), 0, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%q, %v, expected the error of the read", got, err)
+	}
+	if got, _, err := c.Newest(t.Context(), kept, partitionOf(1), 0, nil); err != nil || string(got) != "value" {
+		t.Errorf("after a read that failed: %q, %v", got, err)
+	}
+}
+
+// TestOldGeneration: an entry of the old generation is not taken for the newest version when a block
+// has replaced it by one that is not kept, after a reset, or as of a block after those of the cache.
+func TestOldGeneration(t *testing.T) {
+	for name, settled := range map[string]func(w *Written){
+		"too large": func(w *Written) { w.Settled(1) },
+		"reset":     func(w *Written) { w.cache.Reset(1) },
+		"beyond":    func(*Written) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openStore(t)
+			c := New(store, shardCount*generations*512, kept)
+			c.Reset(0)
+			write := func(block uint64, value []byte) *Written {
+				t.Helper()
+				batch := store.NewBatch()
+				w := c.Write(batch)
+				w.Put(kept, partitionOf(1), block, value)
+				if err := store.Write(t.Context(), batch); err != nil {
+					t.Fatal(err)
+				}
+				return w
+			}
+			read := func(at uint64, want []byte) {
+				t.Helper()
+				if got, since, err := c.Newest(t.Context(), kept, partitionOf(1), at, nil); err != nil || since != at || !bytes.Equal(got, want) {
+					t.Errorf("as of block %d: %d bytes of block %d, %v, expected %d", at, len(got), since, err, len(want))
+				}
+			}
+			write(0, []byte("small")).Settled(0)
+			read(0, []byte("small"))
+			for i := range c.shards {
+				s := &c.shards[i]
+				s.young, s.old = s.old, s.young
+			}
+			large := bytes.Repeat([]byte{1}, 600)
+			settled(write(1, large))
+			read(1, large)
+		})
+	}
+}
