@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrDamaged is returned if a content does not have the hash that it should have.
+// ErrDamaged is returned if a content or a manifest does not have the hash that it should have.
 var ErrDamaged = errors.New("the backup is damaged")
 
 // Fetch writes the stores of a backup below dir. A file gets its name once its hash has

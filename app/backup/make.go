@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -45,18 +46,18 @@ type Made struct {
 // the next one uses, and no manifest.
 func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progress) (Made, error) {
 	began := time.Now()
-	last, err := Load(ctx, t, "")
-	if err != nil && !errors.Is(err, ErrNoBackup) {
+	last, lastMade, err := newest(ctx, t)
+	if err != nil {
 		return Made{}, err
 	}
 	m := maker{target: t, progress: p, known: make(map[known]string), has: make(map[string]int64)}
-	if err == nil && !o.Rehash {
+	if last != nil && !o.Rehash {
 		m.remember(last)
 	}
 	if err := m.list(ctx); err != nil {
 		return Made{}, err
 	}
-	made := Manifest{Format: format, Made: after(last), Version: o.Version, Lacks: o.Lacks, Partial: o.Partial}
+	made := Manifest{Format: format, Made: after(lastMade), Version: o.Version, Lacks: o.Lacks, Partial: o.Partial}
 	for _, source := range sources {
 		files, err := list(source)
 		if err != nil {
@@ -90,12 +91,33 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 	return Made{Name: name, Bytes: made.Bytes(), Stored: p.moved.Load(), Stores: sizes, Lacks: made.Lacks, Took: time.Since(began)}, nil
 }
 
+// newest returns the manifest of the last backup and its time, or nothing if there is none. A damaged manifest is nil, because
+// a new backup needs only its time: one file on the target does not end all backups.
+func newest(ctx context.Context, t Target) (last *Manifest, made time.Time, err error) {
+	names, err := Names(ctx, t)
+	if err != nil || len(names) == 0 {
+		return nil, made, err
+	}
+	name := names[len(names)-1]
+	last, err = Load(ctx, t, name)
+	switch {
+	case errors.Is(err, ErrNoBackup): // it was removed meanwhile
+		return nil, made, nil
+	case errors.Is(err, ErrDamaged):
+		slog.Warn("the last backup is damaged, so all files are read again", "error", err)
+		return nil, timeOf(name), nil
+	case err != nil:
+		return nil, made, err
+	}
+	return last, last.Made, nil
+}
+
 // after returns the time of a backup, which orders backups by its name. It is later than that of
-// the last one, even if the clock was set back since. last may be nil.
-func after(last *Manifest) time.Time {
+// the last one, even if the clock was set back since. last may be zero.
+func after(last time.Time) time.Time {
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	if last != nil && !now.After(last.Made) {
-		return last.Made.Add(time.Microsecond)
+	if !now.After(last) {
+		return last.Add(time.Microsecond)
 	}
 	return now
 }

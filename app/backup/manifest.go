@@ -170,13 +170,23 @@ func load(ctx context.Context, t Target, name string) (*Manifest, error) {
 		return nil, fmt.Errorf("the manifest has more than %d bytes", maxManifest)
 	}
 	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != want {
-		return nil, fmt.Errorf("the manifest is damaged: its hash is %x, expected %s", sum, want)
+		return nil, fmt.Errorf("%w: its manifest has the hash %x, expected that in its name", ErrDamaged, sum)
 	}
 	m := new(Manifest)
 	if err := json.Unmarshal(text, m); err != nil {
 		return nil, fmt.Errorf("the manifest: %w", err)
 	}
 	return m, m.check()
+}
+
+// timeOf returns when a backup was made, according to its name; zero for a file that is not a backup.
+func timeOf(name string) time.Time {
+	at, _, _ := strings.Cut(name, "-")
+	made, err := time.Parse(timeFormat, at)
+	if err != nil {
+		return time.Time{}
+	}
+	return made
 }
 
 // save stores a manifest and returns the name of the backup.

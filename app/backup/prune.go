@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -55,8 +56,12 @@ func outdated(ctx context.Context, t Target, names []string, keep int) (old []st
 			return append(old, names[:i+1]...), used, nil
 		}
 		m, err := Load(ctx, t, name)
+		if errors.Is(err, ErrDamaged) {
+			err = fmt.Errorf("%w; no old backups are removed, because its contents are not known: remove %s from %s, or make backups until %d newer ones are whole",
+				err, backupsFolder+name+suffix, t, keep)
+		}
 		if err != nil {
-			return nil, nil, err // its contents are not known, so none can be removed
+			return nil, nil, err
 		}
 		has := scopeOf(m)
 		if newer := len(names) - 1 - i; newer >= keep && (len(m.Lacks) > 0 || has.replacedBy(complete) >= keep) {
