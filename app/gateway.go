@@ -119,9 +119,6 @@ func (s *Service) listenConfig(ctx context.Context, c *config.Config) (l gateway
 		Address: c.Listen, Drain: c.Drain,
 		Connections: connectionsWithin(ctx, openFiles(), c.Limits.Connections, len(s.Networks())+1), ConnectionsEach: c.Limits.ConnectionsEach,
 	}
-	if l.Proxies, err = c.ParsedProxies(); err != nil {
-		return l, err
-	}
 	l.TLS, err = c.TLS.Open(ctx, c.Data)
 	return l, err
 }

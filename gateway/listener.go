@@ -20,14 +20,14 @@ const anonymousIdle = 5 * time.Second
 // address. A dropped connection costs only the accept.
 type boundedListener struct {
 	net.Listener
-	most        int     // connections
-	maxEach     int     // connections of one address, or one /64 network of IPv6; 0: no limit
-	trusted     proxies // each proxy's connections are those of many clients
+	most        int            // connections
+	maxEach     int            // connections of one address, or one /64 network of IPv6; 0: no limit
+	trusted     func() proxies // each proxy's connections are those of many clients; a reload may change them
 	dropped     atomic.Uint64
 	requests    atomic.Int64 // over HTTP/2, of open
 	mu          sync.Mutex
 	open        int                // guarded by mu: connections, and requests over HTTP/2
-	byAddress   map[netip.Addr]int // guarded by mu: of open, by addresses that maxEach applies to
+	byAddress   map[netip.Addr]int // guarded by mu: of open, by address; none without maxEach
 	everDropped sync.Once
 	onDropped   func() // called for the first dropped connection
 }
@@ -42,7 +42,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		peer := remoteAddress(conn.RemoteAddr().String())
 		if l.enter(peer) {
 			c := &countedConn{Conn: conn, peer: peer, leave: sync.OnceFunc(func() { l.leave(peer) })}
-			if peer.IsLoopback() || !peer.IsValid() || l.trusted.contain(peer) {
+			if peer.IsLoopback() || !peer.IsValid() || l.trusted().contain(peer) {
 				c.keep()
 			}
 			return c, nil
@@ -74,10 +74,10 @@ func (l *boundedListener) leaveRequest(peer netip.Addr) {
 	l.leave(peer)
 }
 
-// counts reports whether maxEach applies to an address. The default limit does not apply
+// bounds reports whether maxEach applies to an address. The default limit does not apply
 // on the loopback interface.
-func (l *boundedListener) counts(peer netip.Addr) bool {
-	return l.maxEach > 0 && !l.trusted.contain(peer) && !(l.maxEach == DefaultConnectionsEach && peer.IsLoopback())
+func (l *boundedListener) bounds(peer netip.Addr) bool {
+	return !(l.maxEach == DefaultConnectionsEach && peer.IsLoopback()) && !l.trusted().contain(peer)
 }
 
 func (l *boundedListener) enter(peer netip.Addr) bool {
@@ -86,9 +86,9 @@ func (l *boundedListener) enter(peer netip.Addr) bool {
 	if l.open >= l.most {
 		return false
 	}
-	if l.counts(peer) {
+	if l.maxEach > 0 { // connections of proxies count too: they may not be trusted when they end
 		network := limit.Network(peer)
-		if l.byAddress[network] >= l.maxEach {
+		if l.byAddress[network] >= l.maxEach && l.bounds(peer) {
 			return false
 		}
 		l.byAddress[network]++
@@ -101,7 +101,7 @@ func (l *boundedListener) leave(peer netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
-	if l.counts(peer) {
+	if l.maxEach > 0 {
 		network := limit.Network(peer)
 		if l.byAddress[network]--; l.byAddress[network] == 0 {
 			delete(l.byAddress, network)

@@ -16,7 +16,7 @@ import (
 func TestConnectionsOfOneAddress(t *testing.T) {
 	listener := func(each int) *boundedListener {
 		return &boundedListener{
-			most: 10 * DefaultConnectionsEach, maxEach: each, trusted: proxies{netip.MustParsePrefix("10.0.0.0/8")},
+			most: 10 * DefaultConnectionsEach, maxEach: each, trusted: func() proxies { return proxies{netip.MustParsePrefix("10.0.0.0/8")} },
 			byAddress: make(map[netip.Addr]int),
 		}
 	}
@@ -103,4 +103,41 @@ func TestHandshakesAreLoggedRarely(t *testing.T) {
 			t.Errorf("%d lines, expected 3, the last with dropped=999:\n%s", lines, text.String())
 		}
 	})
+}
+
+// A reload that adds or removes a proxy holds for the listener too, also for connections that were open before.
+func TestReloadedProxiesOfListener(t *testing.T) {
+	config := Config{Keys: anyKey{}, Log: slog.New(slog.DiscardHandler)}
+	h, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := Listen(t.Context(), ListenConfig{Address: "127.0.0.1:0", ConnectionsEach: 1}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	l, peer, entered := server.listener, netip.MustParseAddr("192.0.2.1"), 0
+	for _, step := range []struct {
+		proxies []netip.Prefix
+		enters  bool
+	}{{nil, true}, {nil, false}, {[]netip.Prefix{netip.PrefixFrom(peer, 32)}, true}, {nil, false}} {
+		config.Proxies = step.proxies
+		if err := h.Reload(config); err != nil {
+			t.Fatal(err)
+		}
+		ok := l.enter(peer)
+		if ok {
+			entered++
+		}
+		if ok != step.enters {
+			t.Errorf("a connection after %d others, with the proxies %v: accepted: %t, expected %t", entered, step.proxies, ok, step.enters)
+		}
+	}
+	for range entered {
+		l.leave(peer)
+	}
+	if l.open != 0 || len(l.byAddress) != 0 {
+		t.Errorf("%d connections and %d addresses are left", l.open, len(l.byAddress))
+	}
 }

@@ -33,10 +33,9 @@ type ListenConfig struct {
 	// ones are closed at once. A request over HTTP/2 counts like a connection.
 	Connections int
 	// ConnectionsEach is the maximum number of connections from one address, or one /64
-	// network of IPv6, except from trusted proxies; 0: no limit. If it is
+	// network of IPv6, except from the handler's Proxies; 0: no limit. If it is
 	// DefaultConnectionsEach, it does not apply to loopback addresses.
 	ConnectionsEach int
-	Proxies         []netip.Prefix
 }
 
 // DefaultConnections is the default of ListenConfig.Connections. DefaultConnectionsEach is
@@ -76,7 +75,8 @@ func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, erro
 		config.Connections = DefaultConnections
 	}
 	listener := &boundedListener{
-		Listener: inner, most: config.Connections, maxEach: config.ConnectionsEach, trusted: config.Proxies,
+		Listener: inner, most: config.Connections, maxEach: config.ConnectionsEach,
+		trusted:   func() proxies { return h.current.Load().proxies },
 		byAddress: make(map[netip.Addr]int),
 		onDropped: func() { h.log.Warn("dropping connections: there are too many", "address", inner.Addr().String()) },
 	}
