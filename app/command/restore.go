@@ -76,6 +76,9 @@ func (r Restore) load(ctx context.Context) (backup.Target, *backup.Manifest, err
 		return nil, nil, err
 	}
 	manifest, err := backup.Load(ctx, target, r.Backup)
+	if errors.Is(err, backup.ErrDamaged) {
+		err = fmt.Errorf("%w (want --backup NAME of another one; see ashlar restore --list)", err)
+	}
 	if err != nil || len(r.Networks) == 0 {
 		return target, manifest, err
 	}
@@ -120,7 +123,7 @@ func (r Restore) Check(ctx context.Context, bar *os.File) error {
 	return err
 }
 
-// List writes a table of the backups, oldest first.
+// List writes a table of the backups, oldest first. Damaged ones are named by the error.
 func (r Restore) List(ctx context.Context, out io.Writer) error {
 	target, err := openTarget(r.From)
 	if err != nil {
@@ -134,9 +137,14 @@ func (r Restore) List(ctx context.Context, out io.Writer) error {
 		return backup.None(target)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var damaged []error
 	fmt.Fprintln(table, "MADE\tSIZE\tSTORES\tBACKUP")
 	for _, name := range names {
 		m, err := backup.Load(ctx, target, name)
+		if errors.Is(err, backup.ErrDamaged) { // the others can be restored
+			damaged = append(damaged, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -149,5 +157,5 @@ func (r Restore) List(ctx context.Context, out io.Writer) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Made.Format(time.DateTime), readableBytes(m.Bytes()), strings.Join(stores, " "), name)
 	}
-	return table.Flush()
+	return errors.Join(table.Flush(), errors.Join(damaged...))
 }
