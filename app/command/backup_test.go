@@ -273,7 +273,6 @@ func TestBackupRepeats(t *testing.T) {
 	}
 }
 
-// TestBackupRefuses: what cannot be backed up or restored.
 // An error of a full disk says what to do, once. Other errors stay as they are.
 func TestAdviceOnFullDisk(t *testing.T) {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
@@ -294,6 +293,7 @@ func TestAdviceOnFullDisk(t *testing.T) {
 	}
 }
 
+// TestBackupRefuses: what cannot be backed up or restored.
 func TestBackupRefuses(t *testing.T) {
 	data, to := smallNetwork(t), t.TempDir()
 	unmounted := smallNetwork(t)
