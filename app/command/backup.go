@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"ashlar/account/control"
@@ -107,7 +106,7 @@ func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, 
 // adviseOnFull adds to the error of a file that did not fit on its disk what to do. The errors of stores say it already.
 func adviseOnFull(err error, advice string) error {
 	var file *fs.PathError
-	if errors.Is(err, kv.ErrFull) || !errors.As(err, &file) || !errors.Is(file, syscall.ENOSPC) && !errors.Is(file, syscall.EDQUOT) {
+	if errors.Is(err, kv.ErrFull) || !errors.As(err, &file) || !kv.IsFull(file) {
 		return err
 	}
 	return fmt.Errorf("%w: %w. %s", kv.ErrFull, err, advice)

@@ -14,9 +14,6 @@ import (
 	"ashlar/kv"
 )
 
-// isFull says whether an error means that there is no space, a used up quota included.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
-
 // isCrowded says whether an error means that too many files are open, of the process or of the system.
 // Clients can bring this about with connections, so it must not end anything for good.
 func isCrowded(err error) bool {
@@ -24,11 +21,11 @@ func isCrowded(err error) bool {
 }
 
 // passes says whether a change that failed had no effect and can be tried again.
-func passes(err error) bool { return isFull(err) || isCrowded(err) }
+func passes(err error) bool { return kv.IsFull(err) || isCrowded(err) }
 
 // nameFull adds [kv.ErrFull] to an error that means it.
 func nameFull(err error) error {
-	if isFull(err) && !errors.Is(err, kv.ErrFull) {
+	if kv.IsFull(err) && !errors.Is(err, kv.ErrFull) {
 		return fmt.Errorf("%w: %w", kv.ErrFull, err)
 	}
 	return err

@@ -65,7 +65,7 @@ func reserved(reserve uint64, disk vfs.DiskUsage) uint64 {
 // free: Pebble writes out the logs and begins a new one, and the store then refuses writes below the
 // reserve.
 func needsSpace(o Options, err error) error {
-	if !isFull(err) {
+	if !kv.IsFull(err) {
 		return err
 	}
 	needed := uint64(o.BufferBytes)
