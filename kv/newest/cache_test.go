@@ -249,28 +249,30 @@ func (c *Cache) size() (entries, memory int) {
 	return entries, memory
 }
 
+// writeThrough writes a row of partition 1 to the store, and returns what the cache has to learn of it.
+func writeThrough(t *testing.T, store kv.Store, c *Cache, block uint64, value []byte) *Written {
+	t.Helper()
+	batch := store.NewBatch()
+	w := c.Write(batch)
+	w.Put(kept, partitionOf(1), block, value)
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // A row that no longer fits is not answered as it was before.
 func TestTooLarge(t *testing.T) {
 	store := openStore(t)
 	c := New(store, shardCount*generations*512, kept)
 	c.Reset(0)
-	write := func(block uint64, value []byte) {
-		t.Helper()
-		batch := store.NewBatch()
-		w := c.Write(batch)
-		w.Put(kept, partitionOf(1), block, value)
-		if err := store.Write(t.Context(), batch); err != nil {
-			t.Fatal(err)
-		}
-		w.Settled(block)
-	}
-	write(0, []byte("small"))
+	writeThrough(t, store, c, 0, []byte("small")).Settled(0)
 	for block, length := range []int{5, 6, 300, 600, 700, 3, 4, 1 << 17, 1} {
 		if got, since, err := c.Newest(t.Context(), kept, partitionOf(1), uint64(block), nil); err != nil || since != uint64(block) {
 			t.Errorf("block %d: version of block %d with %d bytes, %v", block, since, len(got), err)
 		}
 		value := bytes.Repeat([]byte{byte(block)}, length)
-		write(uint64(block)+1, value)
+		writeThrough(t, store, c, uint64(block)+1, value).Settled(uint64(block) + 1)
 		if got, _, err := c.Newest(t.Context(), kept, partitionOf(1), uint64(block)+1, nil); err != nil || !bytes.Equal(got, value) {
 			t.Errorf("block %d: %d bytes, %v, expected %d", block+1, len(got), err, length)
 		}
@@ -291,7 +293,7 @@ func (f *failing) Newest(ctx context.Context, t *kv.Table, partition []byte, at 
 	return f.Reader.Newest(ctx, t, partition, at, dst)
 }
 
-// TestErrorsAreNotKept: a read that fails does not say that there is no row.
+// TestErrorsAreNotKept: after a read that failed, the row is read again, and not taken as missing.
 func TestErrorsAreNotKept(t *testing.T) {
 	store := openStore(t)
 	c := New(&failing{store, context.Canceled}, shardCount*generations*512, kept)
@@ -321,30 +323,20 @@ func TestOldGeneration(t *testing.T) {
 			store := openStore(t)
 			c := New(store, shardCount*generations*512, kept)
 			c.Reset(0)
-			write := func(block uint64, value []byte) *Written {
-				t.Helper()
-				batch := store.NewBatch()
-				w := c.Write(batch)
-				w.Put(kept, partitionOf(1), block, value)
-				if err := store.Write(t.Context(), batch); err != nil {
-					t.Fatal(err)
-				}
-				return w
-			}
 			read := func(at uint64, want []byte) {
 				t.Helper()
 				if got, since, err := c.Newest(t.Context(), kept, partitionOf(1), at, nil); err != nil || since != at || !bytes.Equal(got, want) {
 					t.Errorf("as of block %d: %d bytes of block %d, %v, expected %d", at, len(got), since, err, len(want))
 				}
 			}
-			write(0, []byte("small")).Settled(0)
+			writeThrough(t, store, c, 0, []byte("small")).Settled(0)
 			read(0, []byte("small"))
 			for i := range c.shards {
 				s := &c.shards[i]
 				s.young, s.old = s.old, s.young
 			}
 			large := bytes.Repeat([]byte{1}, 600)
-			settled(write(1, large))
+			settled(writeThrough(t, store, c, 1, large))
 			read(1, large)
 		})
 	}
