@@ -167,7 +167,7 @@ func TestJournal(t *testing.T) {
 		t.Errorf("%d entries of %d bytes are left", len(j.entries), j.bytes)
 	}
 	end := j.End()
-	j.Break() // who has read everything does not know what comes next either
+	j.Break() // a reader that has read everything also misses what comes next
 	expect(end, nil, false)
 	expect(j.End(), nil, true)
 }

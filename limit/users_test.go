@@ -30,7 +30,7 @@ func TestUsers(t *testing.T) {
 	defer end()
 	closed := make(chan error)
 	go func() { closed <- u.Close(closing) }()
-	for u.Enter() { // until Close has begun: one that is refused is no user
+	for u.Enter() { // until Close has begun
 		u.Leave()
 	}
 	u.Leave()

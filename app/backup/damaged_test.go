@@ -51,13 +51,11 @@ func TestDamagedManifest(t *testing.T) {
 		removed := 3
 		if byHand {
 			removed = 1
-			err = os.Remove(path)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
 		} else {
 			mustMake(t, target, dir)
-			err = nil
-		}
-		if err != nil {
-			t.Fatal(err)
 		}
 		if n, err := Prune(t.Context(), target, 2); err != nil || n != removed {
 			t.Errorf("%d old backups were removed, %v, expected %d", n, err, removed)

@@ -80,7 +80,7 @@ func warnOfMemory(log *slog.Logger, memory, available family.Bytes, heap int64) 
 func availableMemory() family.Bytes {
 	least := uint64(math.MaxInt64)
 	for _, limit := range []memlimit.Provider{memlimit.FromSystem, memlimit.FromCgroup} {
-		if bytes, err := limit(); err == nil { // else there is no limit, or the system does not say
+		if bytes, err := limit(); err == nil { // an error means that there is no limit, or that it is not known
 			least = min(least, bytes)
 		}
 	}

@@ -48,7 +48,7 @@ func TestContracts(t *testing.T) {
 		{"eth_call", to(`,"authorizationList":[{}]`, ""), nil, "expected no overrides, and no authorizationList"},
 		{"eth_call", to("", `,"latest",{`+contractA+`:{"balance":"0x1"}}`), nil, "expected no overrides, and no authorizationList"},
 		{"eth_call", `[{"to":"0x12"}]`, nil, "hex string has length 2"},
-		// What nodes read in different ways.
+		// Nodes differ in how they read these.
 		{"eth_call", `[{"to":` + contractB + `,"TO":` + contractA + `}]`, nil, `expected "to" once, in this spelling`},
 		{"eth_call", `[{"To":` + contractA + `}]`, nil, `expected "to" once, in this spelling`},
 		{"eth_call", `[{"to":` + contractB + `,"to":` + contractA + `}]`, nil, `expected "to" once, in this spelling`},

@@ -267,7 +267,7 @@ func bodyOf(t *testing.T, header *types.Header, body map[string]any) json.RawMes
 	return text
 }
 
-// What the header says of withdrawals and uncles cannot be left out.
+// A block without the withdrawals or uncles that its header names is refused.
 func TestNothingIsLeftOut(t *testing.T) {
 	withdrawals := types.Withdrawals{{Index: 1, Validator: 2, Address: common.Address{3}, Amount: 4}}
 	root := types.DeriveSha(withdrawals, trie.NewStackTrie(nil))

@@ -25,8 +25,8 @@ func blocksTo(head uint64) (blocks []*forwarded.Block) {
 	return blocks
 }
 
-// A block is final once a quorum of the nodes says so of a block of this chain. What a single node
-// says is no more than that, also of safe blocks, and a final block stays final.
+// A block of this chain is final once a quorum of the nodes says so, and stays final. Fewer nodes
+// cannot make a block final or safe.
 func TestFinalNeedsAQuorum(t *testing.T) {
 	for name, c := range map[string]struct {
 		quorum      int
