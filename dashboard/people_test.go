@@ -28,6 +28,9 @@ func TestOperatorsLookAfterAccounts(t *testing.T) {
 	operator.post(path, url.Values{"do": {"save"}, "role": {"user"}, "per-second": {"5"}, "per-day": {"x"}}).says(t, 422, `id="per-day-error"`, `value="5"`)
 	operator.post(path, url.Values{"do": {"save"}, "role": {"user"}, "per-second": {"5"}, "keys": {"3"}}).leads(t, path)
 	operator.get("/people").says(t, 200, "5 credits a second, 3 keys")
+	operator.post(path, url.Values{"do": {"save"}, "role": {"user"}, "keys": {"10000"}}).leads(t, path)
+	b.get("/account").says(t, 200, "1 of at most 10,000")
+	operator.post(path, url.Values{"do": {"save"}, "role": {"user"}, "per-second": {"5"}, "keys": {"3"}}).leads(t, path)
 	b.get("/account").says(t, 200, "1 of at most 3", "of 5 credits now", "set by an operator for all keys of the account together")
 
 	operator.post(path, url.Values{"do": {"disable"}}).leads(t, path)

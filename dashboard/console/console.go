@@ -305,5 +305,5 @@ func faultOf(body []byte) string {
 	if failed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %s failed", failed, site.Amount(uint64(len(batch)), "call"))
+	return fmt.Sprintf("%s of %s failed", site.Count(failed), site.Amount(uint64(len(batch)), "call"))
 }

@@ -4,7 +4,6 @@ package profile
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"ashlar/account"
@@ -83,7 +82,7 @@ func showAccount(v *site.Visit, forms accountForms) error {
 	}
 	p := accountPage{Form: forms.password, Email: forms.email, Provider: forms.provider, Role: roleName(v.Who.Role), Began: v.Began(), Costs: site.CostRange(networks)}
 	p.Linked = v.Config.Provider != nil && v.Who.Provider == v.Config.Provider.Issuer()
-	p.Keys = fmt.Sprintf("%d of at most %d", keys.Usable(own, time.Now()), v.Config.Accounts.MaxKeys(v.Who))
+	p.Keys = site.Count(keys.Usable(own, time.Now())) + " of at most " + site.Count(v.Config.Accounts.MaxKeys(v.Who))
 	if p.Allowance, err = keys.TogetherAllowance(v, spent); err != nil {
 		return err
 	}

@@ -41,5 +41,5 @@ func CostRange(networks []Network) string {
 	case 1:
 		return Amount(uint64(all[0].Credits), "credit")
 	}
-	return fmt.Sprintf("from %d to %s", all[0].Credits, Amount(uint64(all[len(all)-1].Credits), "credit"))
+	return fmt.Sprintf("from %s to %s", Count(all[0].Credits), Amount(uint64(all[len(all)-1].Credits), "credit"))
 }

@@ -3,6 +3,8 @@ package site
 import (
 	"testing"
 	"time"
+
+	"ashlar/jsonrpc"
 )
 
 // Waiting times have one or two units that people use for them.
@@ -44,5 +46,16 @@ func TestShares(t *testing.T) {
 		if got := Share(c.part, c.whole); got != c.want {
 			t.Errorf("%d of %d: %q, expected %q", c.part, c.whole, got, c.want)
 		}
+	}
+}
+
+// Numbers of every kind have separators between the thousands.
+func TestGroupedNumbers(t *testing.T) {
+	methods := []Method{{Method: &jsonrpc.Method{Name: "a"}, Credits: 1000}, {Method: &jsonrpc.Method{Name: "b"}, Credits: 25_000}}
+	if got := CostRange([]Network{{Methods: methods}}); got != "from 1,000 to 25,000 credits" {
+		t.Errorf("prices are %q", got)
+	}
+	if got := Amount(uint64(1_234_567), "call"); got != "1,234,567 calls" {
+		t.Errorf("an amount is %q", got)
 	}
 }
