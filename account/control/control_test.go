@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -199,6 +200,13 @@ func TestOperationsThroughTheSocket(t *testing.T) {
 	}
 	if last, err := c.Usage.LastUsed(ctx, k.ID); err != nil || !last.IsZero() {
 		t.Errorf("last used %v, %v", last, err)
+	}
+	many := make([]account.KeyID, 10_000)
+	for i := range many {
+		binary.BigEndian.PutUint64(many[i][:], uint64(i))
+	}
+	if lines, err := c.Usage.Read(ctx, usage.Query{Keys: many, From: time.Now(), To: time.Now()}); err != nil || len(lines) != 0 {
+		t.Errorf("usage of many keys: %d lines, %v", len(lines), err)
 	}
 }
 

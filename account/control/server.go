@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxBody    = 64 << 10         // bytes of a request
+	maxBody    = 16 << 20         // bytes of a request; one about usage names all keys that there ever were
 	ioTime     = 10 * time.Second // for reading a request, and for writing a response
 	drainTime  = 5 * time.Second  // for requests in progress when the server stops
 	formatJSON = "application/json"

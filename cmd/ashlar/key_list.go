@@ -146,7 +146,9 @@ func (p *people) keyUsage() *cobra.Command {
 						return err
 					}
 				}
-				q.All = len(args) == 0 && owner == "" && q.By&usage.ByKey == 0
+				if q.All = len(args) == 0 && owner == "" && q.By&usage.ByKey == 0; q.All {
+					keys = nil // which need not be named
+				}
 				for _, k := range keys {
 					q.Keys = append(q.Keys, k.ID)
 				}
