@@ -97,14 +97,17 @@ func (s *Store) Delete(token string) error { return s.DeleteCtx(context.Backgrou
 
 // FindCtx implements scs.CtxStore.
 func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	newest, err := s.newest(ctx, partition(token))
+	p := partition(token)
+	newest, err := s.newest(ctx, p)
 	if err != nil || newest == nil || newest.over(s.now()) {
 		return nil, false, err
 	}
+	track(ctx, p, newest.data)
 	return newest.data, true, nil
 }
 
-// CommitCtx implements scs.CtxStore. It does not revive a session that has ended.
+// CommitCtx implements scs.CtxStore. It does not revive a session that has ended, and keeps what other
+// requests have changed since one of [Track] has loaded the session.
 func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
 	p := partition(token)
 	s.write.Lock()
@@ -115,7 +118,10 @@ func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expire
 	}
 	next := revision{state: stateOpen, expires: expires, data: data}
 	if newest != nil {
-		if newest.state == stateEnded || newest.covers(&next) {
+		if newest.state == stateEnded {
+			return nil
+		}
+		if next.data = merged(loadedBefore(ctx, p), data, newest.data); newest.covers(&next) {
 			return nil
 		}
 		next.number, next.replaces = newest.number+1, newest.written()
@@ -316,13 +322,6 @@ func (r *revision) written() *uint64 {
 
 func (r *revision) over(now time.Time) bool {
 	return r.state == stateEnded || !now.Before(r.expires)
-}
-
-// covers reports whether r makes storing next unnecessary: the data is the same, and the
-// expiry is extended by less than prolongTime.
-func (r *revision) covers(next *revision) bool {
-	moved := next.expires.Sub(r.expires)
-	return string(r.data) == string(next.data) && moved >= 0 && moved < prolongTime
 }
 
 // newest returns the newest revision of a session, or nil.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"ashlar/account/session"
+
 	"github.com/alexedwards/scs/v2"
 )
 
@@ -138,7 +140,7 @@ func (s *Site) page(p Page) http.Handler {
 			} else if err := p.serve(v); err != nil {
 				v.fail(err)
 			}
-		})).ServeHTTP(w, r)
+		})).ServeHTTP(w, r.WithContext(session.Track(r.Context())))
 	})
 }
 
