@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -168,16 +169,31 @@ func (a *Accounts) withPasskey(ctx context.Context, id ID, answer *passkey.Answe
 			return ErrPasskey // removed concurrently
 		case !p.Enabled():
 			return ErrDisabled
+		case a.isAnswered(answer.Challenge): // before the counter is compared: it is no copy that sends the same once more
+			return passkey.ErrLate
 		case p.factor.Passkeys[i].Copied != 0 || answer.Copied(p.factor.Passkeys[i].Count):
 			return ErrCopied
 		}
 		p.editPasskey(i, func(r *passkeyRecord) { r.Count, r.Used = answer.Count, toSeconds(a.now()) })
-		return edit(p)
+		if err := edit(p); err != nil {
+			return err
+		}
+		a.answered[answer.Challenge] = a.now().Add(passkey.Time)
+		return nil
 	})
 	if errors.Is(err, ErrCopied) {
 		return nil, a.blockPasskey(ctx, id, answer)
 	}
 	return p, err
+}
+
+// isAnswered reports whether an answer to a challenge was accepted. A session forgets its challenge with the first
+// answer, but two requests that arrive at the same time both begin with the session as it was before. The write
+// lock is held.
+func (a *Accounts) isAnswered(challenge string) bool {
+	maps.DeleteFunc(a.answered, func(_ string, until time.Time) bool { return !a.now().Before(until) })
+	_, ok := a.answered[challenge]
+	return ok
 }
 
 // blockPasskey blocks a passkey whose counter shows that a copy exists: one of the two is not the

@@ -33,6 +33,13 @@ func withPassword(f *fixture) Account {
 func (f *fixture) newPasskey(id ID, name string) (d *passkeytest.Device, recovery []string, session Session) {
 	f.Helper()
 	d = passkeytest.New(f, testSite().Origin)
+	recovery, session = f.addPasskey(d, id, name)
+	return d, recovery, session
+}
+
+// addPasskey registers the passkey of a device.
+func (f *fixture) addPasskey(d *passkeytest.Device, id ID, name string) (recovery []string, session Session) {
+	f.Helper()
 	c := passkey.Begin(testSite(), f.Now())
 	options, err := c.Creation("Service", passkey.User{ID: id[:], Name: "a@example.org"}, nil)
 	if err != nil {
@@ -45,7 +52,7 @@ func (f *fixture) newPasskey(id ID, name string) (d *passkeytest.Device, recover
 	if recovery, session, err = f.accounts.AddPasskey(f.Context(), id, name, testSite().Host, made); err != nil {
 		f.Fatal(err)
 	}
-	return d, recovery, session
+	return recovery, session
 }
 
 // answer uses the passkey of a device.
@@ -188,6 +195,38 @@ func TestRefusedPasskeys(t *testing.T) {
 	}
 	if _, _, err := f.accounts.SignIn(t.Context(), "a@example.org", factorPassword, netip.Addr{}); err != nil {
 		t.Errorf("the password alone, without passkeys: %v", err)
+	}
+}
+
+// The same answer sent twice, by two requests that began with the same session, is accepted once. It is not taken for
+// that of a copy, whether or not the authenticator counts.
+func TestAnswerSentTwice(t *testing.T) {
+	for _, count := range []uint32{0, 1} {
+		f := newFixture(t, Config{})
+		a := withPassword(f)
+		d := passkeytest.New(f, testSite().Origin)
+		d.Count = count
+		recovery, _ := f.addPasskey(d, a.ID, "Key")
+		answer := f.answer(d)
+		for i, want := range []error{nil, passkey.ErrLate, passkey.ErrLate} {
+			if _, _, err := f.accounts.SignInWithPasskey(t.Context(), answer, netip.Addr{}); !errors.Is(err, want) {
+				t.Errorf("counting from %d, sign-in %d: %v, expected %v", count, i, err, want)
+			}
+		}
+		by := Reproof{Password: factorPassword, Proof: Proof{Passkey: f.answer(d)}}
+		if codes, err := f.accounts.RenewRecovery(t.Context(), a.ID, by); err != nil || len(codes) != len(recovery) {
+			t.Errorf("counting from %d: %d recovery codes, %v", count, len(codes), err)
+		}
+		if _, err := f.accounts.RenewRecovery(t.Context(), a.ID, by); !errors.Is(err, passkey.ErrLate) {
+			t.Errorf("counting from %d, the same proof again: %v", count, err)
+		}
+		f.pass(passkey.Time)
+		if err := f.arriveWith(d); err != nil {
+			t.Errorf("counting from %d, another answer: %v", count, err)
+		}
+		if n := len(f.accounts.answered); n != 1 {
+			t.Errorf("counting from %d: %d challenges are kept, expected that of the last 5 minutes", count, n)
+		}
 	}
 }
 

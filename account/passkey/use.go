@@ -36,6 +36,8 @@ type Answer struct {
 	Host     string // of the site
 	Verified bool   // the authenticator verified the user
 	Count    uint32 // the signature counter
+	// Challenge is that of the ceremony. Only one answer to it may be accepted.
+	Challenge string
 
 	signed, signature []byte
 }
@@ -67,7 +69,7 @@ func (c Ceremony) Answered(answer string, now time.Time) (*Answer, error) {
 	}
 	hash := sha256.Sum256(r.ClientDataJSON)
 	return &Answer{
-		ID: a.ID, User: r.UserHandle, Host: c.Site.Host, Verified: data.verified, Count: data.count,
+		ID: a.ID, User: r.UserHandle, Host: c.Site.Host, Verified: data.verified, Count: data.count, Challenge: c.Challenge,
 		signed: slices.Concat(r.AuthenticatorData, hash[:]), signature: r.Signature,
 	}, nil
 }
