@@ -3,6 +3,7 @@ package account
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // Whatever ends the sessions of an account ends changes of its address that were not confirmed: a
@@ -57,6 +58,44 @@ func TestUnconfirmedChangeEndsWithSessions(t *testing.T) {
 				f.reopen()
 			}
 		})
+	}
+}
+
+// Once an account has another address, a change that was requested before is over: the letter may have gone to a
+// misspelled address, whose owner would get the account.
+func TestUnconfirmedChangeEndsWithAnother(t *testing.T) {
+	f := newFixture(t, Config{Registration: RegistrationOpen})
+	mine, _ := f.register(somebody, secret)
+	sent := new(outbox)
+	f.config.Mailer = sent
+	f.reopen()
+	request := func(n int, email string) (token string) {
+		t.Helper()
+		f.pass(time.Minute)
+		if err := f.accounts.RequestChange(t.Context(), mine.ID, secret, email, where(n)); err != nil {
+			t.Fatal(err)
+		}
+		return sent.next(t).Token
+	}
+	misspelled, right := request(1, "nwe@example.org"), request(2, "new@example.org")
+	f.pass(time.Minute)
+	if a, err := f.accounts.ConfirmChange(t.Context(), right, where(3)); err != nil || a.Email != "new@example.org" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	sent.next(t) // which notifies the old address
+	for _, when := range []string{"at once", "after opening again"} {
+		if _, email, err := f.accounts.Changing(misspelled); !errors.Is(err, ErrNoLetter) {
+			t.Errorf("%s: the earlier token is valid for %s, %v", when, email, err)
+		}
+		if a, err := f.accounts.ConfirmChange(t.Context(), misspelled, where(4)); !errors.Is(err, ErrNoLetter) {
+			t.Errorf("%s: the address has changed to %s, %v", when, a.Email, err)
+		}
+		f.reopen()
+	}
+	later := request(5, "third@example.org")
+	f.pass(time.Minute)
+	if a, err := f.accounts.ConfirmChange(t.Context(), later, where(6)); err != nil || a.Email != "third@example.org" {
+		t.Errorf("a later change: %+v, %v", a, err)
 	}
 }
 

@@ -247,7 +247,8 @@ func (a *Accounts) RequestChange(ctx context.Context, id ID, password, email str
 
 // Changing returns the account and its new e-mail address that a token from RequestChange
 // confirms, or ErrNoLetter. It does not consume the token. The token ends with the sessions of its
-// account, because a thief of the password may have requested it.
+// account, because a thief of the password may have requested it, and when the account gets another
+// address meanwhile, because it may have been sent to a misspelled one.
 func (a *Accounts) Changing(token string) (owner Account, email string, err error) {
 	_, r, err := a.mailToken(token)
 	if err != nil || r.Account.IsZero() {
@@ -258,7 +259,8 @@ func (a *Accounts) Changing(token string) (owner Account, email string, err erro
 		return Account{}, "", ErrNoLetter
 	}
 	p := h.load()
-	if !p.Enabled() || p.epoch != r.Epoch {
+	requested := r.Until.time().Add(-changeTime)
+	if !p.Enabled() || p.epoch != r.Epoch || requested.Before(p.Verified) {
 		return Account{}, "", ErrNoLetter
 	}
 	return p.Account, r.Email, nil
