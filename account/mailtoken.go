@@ -2,7 +2,6 @@ package account
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -138,7 +137,10 @@ func (a *Accounts) countLetter(by guesser) error {
 // address has an account, the letter says so instead; the caller does not learn that.
 func (a *Accounts) RequestRegistration(ctx context.Context, r Registrant) error {
 	if err := a.mayRegister(r.Invitation); err != nil {
-		return errors.Join(a.attempt(r.Address, ""), err)
+		if soon := a.attempt(r.Address, ""); soon != nil {
+			return soon
+		}
+		return err
 	}
 	email, err := foldEmail(r.Email)
 	if err != nil {

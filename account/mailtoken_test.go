@@ -88,6 +88,18 @@ func TestRegistrationByLetter(t *testing.T) {
 	}
 }
 
+// A client that tries invitations is told that its attempts are limited, and nothing else.
+func TestInvitationsAreTried(t *testing.T) {
+	f, _ := newMailFixture(t, RegistrationInvited)
+	var soon *TooSoon
+	for i := range addressBurst + 2 {
+		err := f.ask(somebody, fmt.Sprint("made up ", i), 1)
+		if limited := i >= addressBurst; errors.As(err, &soon) != limited || errors.Is(err, ErrNoInvitation) == limited {
+			t.Errorf("attempt %d: %v", i, err)
+		}
+	}
+}
+
 // One client cannot use up the letters of all others, however many addresses it writes to.
 func TestLettersOfOneClient(t *testing.T) {
 	f, sent := newMailFixture(t, RegistrationOpen)
