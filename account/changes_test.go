@@ -215,3 +215,15 @@ func TestOnlyChangesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// A time to wait is written in the unit that suits it, and never shorter than it is.
+func TestTimesToWait(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		time.Millisecond: "1 s", 2 * time.Minute: "120 s", 2*time.Minute + 1: "3 minutes", 10 * time.Minute: "10 minutes",
+		2 * time.Hour: "120 minutes", 2*time.Hour + 1: "3 hours", 8 * time.Hour: "8 hours",
+	} {
+		if got := (&TooSoon{What: "new teams", Wait: wait}).Error(); got != "too many new teams: try again in "+want {
+			t.Errorf("%v: %s", wait, got)
+		}
+	}
+}

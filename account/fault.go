@@ -88,7 +88,18 @@ type TooSoon struct {
 }
 
 func (e *TooSoon) Error() string {
-	return fmt.Sprintf("too many %s: try again in %.0f s", e.What, math.Ceil(e.Wait.Seconds()))
+	return fmt.Sprintf("too many %s: try again in %s", e.What, roundedUp(e.Wait))
+}
+
+// roundedUp writes a time to wait, at least as long, in the unit that suits it.
+func roundedUp(d time.Duration) string {
+	switch {
+	case d <= 2*time.Minute:
+		return fmt.Sprintf("%.0f s", math.Ceil(d.Seconds()))
+	case d <= 2*time.Hour:
+		return fmt.Sprintf("%.0f minutes", math.Ceil(d.Minutes()))
+	}
+	return fmt.Sprintf("%.0f hours", math.Ceil(d.Hours()))
 }
 
 // spend charges one use to key, and returns a TooSoon if its rate limit is exceeded.
