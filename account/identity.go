@@ -108,15 +108,23 @@ func (a *Accounts) MayLink(ctx context.Context, id ID, password string, address 
 	return a.provePassword(ctx, id, password, address)
 }
 
-// Link links the account of a signed-in user to an identity, after MayLink.
-func (a *Accounts) Link(ctx context.Context, id ID, who oidc.Identity) (Account, error) {
+// Link links the account of a session to an identity, after MayLink. It returns ErrSession if the
+// session has ended since: the user may have been at the provider for long.
+func (a *Accounts) Link(ctx context.Context, of Session, who oidc.Identity) (Account, error) {
+	known, err := a.Resume(of)
+	if err != nil {
+		return Account{}, err
+	}
 	identity := identityRecord{who.Issuer, who.Subject}
-	return a.changed(ctx, id.String(), "connect a provider to", onceDurable, func(p *person) error {
-		if other := a.withIdentity(identity); other != nil && other.ID != id {
+	return a.changed(ctx, known.ID.String(), "connect a provider to", onceDurable, func(p *person) error {
+		if !p.Enabled() || p.session() != of {
+			return ErrSession // ended concurrently
+		}
+		if other := a.withIdentity(identity); other != nil && other.ID != p.ID {
 			return invalid(FieldIdentity, "this user of the provider is connected to another account")
 		}
 		p.setIdentity(&identity)
-		return a.countChange(id)
+		return a.countChange(p.ID)
 	})
 }
 

@@ -93,18 +93,55 @@ func TestAnotherIssuer(t *testing.T) {
 	}
 }
 
+// sessionOf returns a session of an account.
+func sessionOf(t *testing.T, a *Accounts, id ID) Session {
+	t.Helper()
+	h, err := a.holder(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.load().session()
+}
+
+// A session that ends while its user is at the provider connects nothing, also if another process ended it.
+func TestEndedSessionsLinkNothing(t *testing.T) {
+	for name, end := range map[string]func(a, other *Accounts, of Session) error{
+		"here": func(a, _ *Accounts, of Session) error { _, _, err := a.EndSessions(t.Context(), of); return err },
+		"another process": func(_, other *Accounts, of Session) error {
+			_, _, err := other.EndSessions(t.Context(), of)
+			return err
+		},
+	} {
+		f := newFixture(t, Config{Registration: RegistrationOpen, Shared: true})
+		a, before := f.register(somebody, secret)
+		if err := end(f.accounts, openAccounts(t, f.store, f.config), before); err != nil {
+			t.Fatal(err)
+		}
+		who := at("1", "elsewhere@example.net")
+		if _, err := f.accounts.Link(t.Context(), before, who); !errors.Is(err, ErrSession) {
+			t.Errorf("%s: a session that has ended: %v", name, err)
+		}
+		if _, err := f.arrive(who, Provided{}); !errors.Is(err, ErrNotProvided) {
+			t.Errorf("%s: the user of the provider arrives: %v", name, err)
+		}
+		if linked, err := f.accounts.Link(t.Context(), sessionOf(t, f.accounts, a.ID), who); err != nil || linked.ID != a.ID {
+			t.Errorf("%s: a session that goes on: %+v, %v", name, linked, err)
+		}
+	}
+}
+
 // A signed-in user connects a provider, which then leads to the account, and disconnects it with
 // the password. A provider does not replace the second factor.
 func TestLink(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
-	a, _ := f.register("first@example.org", secret)
-	b, _ := f.register("b@example.org", secret)
+	a, own := f.register("first@example.org", secret)
+	_, other := f.register("b@example.org", secret)
 	who := at("1", "elsewhere@example.net")
-	if _, err := f.accounts.Link(t.Context(), a.ID, who); err != nil {
+	if _, err := f.accounts.Link(t.Context(), own, who); err != nil {
 		t.Fatal(err)
 	}
 	var invalid *Invalid
-	if _, err := f.accounts.Link(t.Context(), b.ID, who); !errors.As(err, &invalid) || invalid.Field != FieldIdentity {
+	if _, err := f.accounts.Link(t.Context(), other, who); !errors.As(err, &invalid) || invalid.Field != FieldIdentity {
 		t.Errorf("linked twice: %v", err)
 	}
 	if found, err := f.arrive(who, Provided{}); err != nil || found.ID != a.ID {
@@ -128,7 +165,7 @@ func TestLink(t *testing.T) {
 	}
 	f.pass(60e9)
 	protected, _, _ := withFactor(f)
-	if _, err := f.accounts.Link(t.Context(), protected.ID, at("10", "")); err != nil {
+	if _, err := f.accounts.Link(t.Context(), sessionOf(t, f.accounts, protected.ID), at("10", "")); err != nil {
 		t.Fatal(err)
 	}
 	var needed *CodeNeeded

@@ -261,14 +261,14 @@ func TestIdentityOfAnotherBefore(t *testing.T) {
 	for i := range 8 { // the order of the accounts is random
 		first, second := createWithPassword(t, here, fmt.Sprintf("a%d@example.org", i)), createWithPassword(t, here, fmt.Sprintf("b%d@example.org", i))
 		who := at(fmt.Sprint(i), "")
-		if _, err := here.Link(t.Context(), first.ID, who); err != nil {
+		if _, err := here.Link(t.Context(), sessionOf(t, here, first.ID), who); err != nil {
 			t.Fatal(err)
 		}
 		there := openAccounts(t, store, Config{Shared: true})
 		if _, err := here.Unlink(t.Context(), first.ID, secret, where(i)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := here.Link(t.Context(), second.ID, who); err != nil {
+		if _, err := here.Link(t.Context(), sessionOf(t, here, second.ID), who); err != nil {
 			t.Fatal(err)
 		}
 		refresh(t, there)

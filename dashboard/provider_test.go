@@ -7,6 +7,7 @@ import (
 	"html"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -203,10 +204,14 @@ func TestEarlierProvider(t *testing.T) {
 	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {
 		c.Provider = oidc.New(oidc.Config{Issuer: "http://127.0.0.1:1", Client: "ashlar", Secret: "x", Name: "Example"})
 	})
-	b, a := s.newUser("a@example.org", account.RoleUser)
+	b, _ := s.newUser("a@example.org", account.RoleUser)
+	_, session, err := s.accounts.SignIn(t.Context(), "a@example.org", goodPassword, netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	connected := func(issuer string) page {
 		t.Helper()
-		if _, err := s.accounts.Link(t.Context(), a.ID, oidc.Identity{Issuer: issuer, Subject: "1"}); err != nil {
+		if _, err := s.accounts.Link(t.Context(), session, oidc.Identity{Issuer: issuer, Subject: "1"}); err != nil {
 			t.Fatal(err)
 		}
 		return b.get("/account")
@@ -259,6 +264,51 @@ func TestAddressWithoutPassword(t *testing.T) {
 	if strings.Contains(p.body, `name="email-password"`) {
 		t.Error("the page asks for a password that there is not")
 	}
+}
+
+// A user without a password who stays at the provider for long is asked to sign in again, as for other changes that
+// outlast the session.
+func TestConnectingLate(t *testing.T) {
+	var sessions scs.CtxStore
+	s := serveWith(t, account.RegistrationInvited, func(dashboard string, c *site.Config) {
+		c.Provider = oidc.New(oidc.Config{Issuer: startProvider(t, dashboard), Client: "ashlar", Secret: "the secret of the client", Name: "Example"})
+		c.Provided, sessions = account.Provided{Create: true}, c.Sessions
+	})
+	b := s.browser()
+	b.arrive(t, "late@example.org").leads(t, "/usage")
+	connecting := b.post("/account/provider", nil)
+	connecting.says(t, 200, "Continue to Example")
+	link := regexp.MustCompile(`<a class="button primary" href="([^"]+)"`).FindStringSubmatch(connecting.body)
+	at, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deadline time.Time
+	var values map[string]any
+	token := ""
+	for _, c := range b.client.Jar.Cookies(at) { // the provider has the same host
+		if c.Name == "ashlar" {
+			token = c.Value
+		}
+	}
+	stored, found, err := sessions.Find(token)
+	if err == nil && found {
+		deadline, values, err = scs.GobCodec{}.Decode(stored)
+	}
+	if err != nil || !found {
+		t.Fatalf("the session is stored: %t, %v", found, err)
+	}
+	values["began"] = time.Now().Add(-11 * time.Minute).Unix()
+	if stored, err = (scs.GobCodec{}).Encode(deadline, values); err == nil {
+		err = sessions.Commit(token, stored, deadline)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := s.browser() // the provider does not remember, so it asks for a user
+	thief.client.Jar.SetCookies(at, []*http.Cookie{{Name: "ashlar", Value: token}})
+	thief.through(t, html.UnescapeString(link[1]), "thief@example.org").says(t, 403, "sign out, sign in again, and repeat this within 10 minutes.")
+	s.browser().arrive(t, "late@example.org").leads(t, "/usage") // the account is still connected to its user
 }
 
 // An answer of the provider that belongs to no sign-in, such as that of an earlier tab, ends none. One

@@ -30,6 +30,9 @@ type providerPage struct {
 	Problem string
 }
 
+// connectTitle is the title of the page for a user who is signed in.
+const connectTitle = "Connect your account"
+
 // toProvider sends the visitor to the provider. It is a link and no form, because browsers let
 // no form lead to another site.
 func toProvider(v *site.Visit) error {
@@ -62,7 +65,7 @@ func connect(v *site.Visit) error {
 	err := v.Config.Accounts.MayLink(v.R.Context(), v.Who.ID, v.R.PostForm.Get("provider-password"), site.Client(v.R))
 	if errors.Is(err, account.ErrCredentials) {
 		p := providerPage{Name: v.Config.Provider.Name(), Problem: "This is not your current password."}
-		return v.Show(http.StatusUnprocessableEntity, "provider", "Connect your account", p)
+		return v.Show(http.StatusUnprocessableEntity, "provider", connectTitle, p)
 	}
 	if err != nil {
 		return err
@@ -71,7 +74,7 @@ func connect(v *site.Visit) error {
 	if err != nil {
 		return providerFailed(v, err)
 	}
-	return v.Show(200, "provider", "Connect your account", providerPage{Name: v.Config.Provider.Name(), URL: to})
+	return v.Show(200, "provider", connectTitle, providerPage{Name: v.Config.Provider.Name(), URL: to})
 }
 
 // beginAttempt begins a sign-in, stores it in the session, and returns where it continues.
@@ -121,25 +124,31 @@ func fromProvider(v *site.Visit) error {
 	return v.Enter(session, err, site.Local(a.Next))
 }
 
-// connected connects the account that began the attempt.
+// connected connects the account that began the attempt. The user may have been at the provider for
+// long, so what connect checked is checked again, but for the password.
 func connected(v *site.Visit, a *attempt, who oidc.Identity) error {
 	if v.Who == nil || v.Who.ID.String() != a.Link {
 		return providerFailed(v, oidc.ErrRefused)
 	}
-	var invalid *account.Invalid
-	_, err := v.Config.Accounts.Link(v.R.Context(), v.Who.ID, who)
-	if errors.As(err, &invalid) {
+	if err := v.Fresh(); err != nil {
 		return providerFailed(v, err)
 	}
-	if err != nil {
+	var invalid *account.Invalid
+	_, err := v.Config.Accounts.Link(v.R.Context(), v.Session, who)
+	switch {
+	case errors.Is(err, account.ErrSession): // it ended while the provider was asked
+		return providerFailed(v, oidc.ErrRefused)
+	case errors.As(err, &invalid):
+		return providerFailed(v, err)
+	case err != nil:
 		return err
 	}
 	v.Say("You can now sign in with " + v.Config.Provider.Name() + ".")
 	return v.Redirect(site.Local(a.Next))
 }
 
-// providerFailed explains why a sign-in with the provider failed. What the provider answered is
-// in the log only.
+// providerFailed explains why signing in with the provider, or connecting an account to it, failed. What the
+// provider answered is in the log only.
 func providerFailed(v *site.Visit, err error) error {
 	p := providerPage{}
 	if v.Config.Provider != nil {
@@ -158,5 +167,9 @@ func providerFailed(v *site.Visit, err error) error {
 	default:
 		p.Problem = site.Sentence(err.Error())
 	}
-	return v.Show(status, "provider", "Sign in with "+p.Name, p)
+	title := "Sign in with " + p.Name
+	if v.Who != nil {
+		title = connectTitle
+	}
+	return v.Show(status, "provider", title, p)
 }
