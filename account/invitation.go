@@ -90,7 +90,7 @@ func invitationID(token hash) string { return hex.EncodeToString(token[:8]) }
 // accepts returns an error if the invitation is for another e-mail address.
 func (i *Invitation) accepts(email string) error {
 	if i.Email != "" && i.Email != email {
-		return invalid(FieldEmail, "the invitation is for another e-mail address")
+		return invalid(FieldEmail, "the invitation is for another e-mail address: use that one, or ask the person who invited you for another invitation")
 	}
 	return nil
 }

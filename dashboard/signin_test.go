@@ -193,6 +193,54 @@ func TestInvitations(t *testing.T) {
 	operator.post("/invitations/nonsense/withdraw", nil).says(t, 404)
 }
 
+// Whoever has an invitation that is over is told what to do, whichever page says so.
+func TestInvitationsThatAreOver(t *testing.T) {
+	s := serve(t, account.RegistrationInvited)
+	owner, of := s.newUser("owner@example.org", account.RoleUser)
+	guest, _ := s.newUser("guest@example.org", account.RoleUser)
+	team, err := s.accounts.CreateTeam(t.Context(), "Stones", of.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimPrefix(owner.invite("/teams/"+team.ID.String(), "", "member"), "/teams/join?invitation=")
+	all, err := s.accounts.TeamInvitations(t.Context(), team.ID)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("invitations %+v, %v", all, err)
+	}
+	join := url.Values{"invitation": {token}}
+	guest.get("/teams/join?"+join.Encode()).says(t, 200, "Join the team")
+	if _, err := s.accounts.Withdraw(t.Context(), all[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	const advice = "Ask the person who invited you for another one."
+	stranger := s.browser()
+	stranger.get("/signup?"+join.Encode()).says(t, 200, advice)
+	typed := url.Values{"email": {"b@example.org"}, "password": {goodPassword}, "invitation": {token}}
+	stranger.post("/signup", typed).says(t, 422, advice)
+	stranger.get("/teams/join?"+join.Encode()).says(t, 422, advice, `href="/signin?next=%2Fteams%2Fjoin%3Finvitation%3D`+token)
+	guest.get("/teams/join?"+join.Encode()).says(t, 422, advice, "You are signed in as guest@example.org", "Your teams")
+	guest.post("/teams/join", join).says(t, 422, advice, "You are signed in as guest@example.org", "Your teams")
+
+	other, _, err := s.accounts.Invite(t.Context(), account.NewInvitation{Email: "c@example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed.Set("invitation", other)
+	stranger.post("/signup", typed).says(t, 422, "use that one, or ask the person who invited you for another invitation.")
+
+	open := serve(t, account.RegistrationOpen).browser()
+	open.get("/signup?"+join.Encode()).says(t, 200, advice, `You need no invitation here: <a href="/signup">create an account</a> without one.`)
+	closed := serve(t, account.RegistrationClosed).browser()
+	closed.post("/signup", typed).says(t, 422, "Registration is closed. Ask the operator of this service for an account.")
+}
+
+// A link that is over leads to the page on which to get another one.
+func TestLinksThatAreOver(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	s.browser().get("/reset?token=0").says(t, 422, "This link is not valid", "ask the operator of this service for another one")
+	s.browser().get("/account/confirm?token=0").says(t, 200, "This link is not valid", `href="/account"`)
+}
+
 func TestRegistrationClosed(t *testing.T) {
 	s := serve(t, account.RegistrationClosed)
 	s.browser().get("/signup").says(t, 200, "Registration is closed")

@@ -40,7 +40,7 @@ func confirmed(v *site.Visit) error {
 		case err == nil:
 			return v.Redirect("/")
 		case errors.Is(err, account.ErrReset), errors.Is(err, account.ErrClosed), errors.Is(err, account.ErrNoInvitation):
-			f.Problem = site.Sentence(err.Error())
+			f.Problem = site.Advised(err)
 		default:
 			if err := f.Refused(err); err != nil {
 				return err

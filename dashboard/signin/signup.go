@@ -43,7 +43,7 @@ func signUp(v *site.Visit) error {
 	case p.Invitation != "":
 		invitation, err := accounts.Invitation(p.Invitation)
 		if err != nil {
-			p.Closed = site.Sentence(err.Error())
+			p.Closed = site.Advised(err)
 			break
 		}
 		p.Invited, p.Form = true, signUpForm(v)
@@ -88,7 +88,7 @@ func signedUp(v *site.Visit) error {
 			return v.Redirect("/")
 		}
 		if errors.Is(err, account.ErrClosed) || errors.Is(err, account.ErrNoInvitation) {
-			f.Fail(FieldInvitation, site.Sentence(err.Error()))
+			f.Fail(FieldInvitation, site.Advised(err))
 		} else if err := f.Refused(err); err != nil {
 			return err
 		}

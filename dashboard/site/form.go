@@ -205,6 +205,18 @@ func Sentence(text string) string {
 	return Capital(text) + "."
 }
 
+// Advised returns the text of an error that keeps a visitor out, with what to do about it.
+func Advised(err error) string {
+	text := Sentence(err.Error())
+	switch {
+	case errors.Is(err, account.ErrNoInvitation):
+		text += " Ask the person who invited you for another one."
+	case errors.Is(err, account.ErrClosed):
+		text += " Ask the operator of this service for an account."
+	}
+	return text
+}
+
 // Settle replaces a value that is not among the choices by the preferred one, or else by
 // the first.
 func (f *Field) Settle(preferred string) {

@@ -59,7 +59,7 @@ func showClosed(v *site.Visit, p joinPage, err error) error {
 	if !errors.Is(err, account.ErrNoInvitation) && !errors.Is(err, account.ErrTooMany) && !errors.As(err, &wrong) {
 		return err
 	}
-	p.Closed = site.Sentence(err.Error())
+	p.Closed = site.Advised(err)
 	return v.Show(422, "join", "Join a team", p)
 }
 

@@ -240,6 +240,8 @@ func strangersPages() []shot {
 			b.there(".notice.bad")
 		}},
 		{"sign-up", at("/signup")},
+		{"sign-up-over", at("/signup?invitation=0")},
+		{"join-over", at("/teams/join?invitation=0")},
 		{"docs", at("/docs")},
 		{"docs-found", at("/docs?q=block")},
 		{"docs-method", at("/docs/methods/eth_getLogs")},
