@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/dashboard/site"
 )
 
 // slowBody is a body during whose transfer something else happens.
@@ -77,6 +79,28 @@ func TestSlowFormsOutliveNoSession(t *testing.T) {
 			thief.get("/account").leads(t, "/signin?next=%2Faccount")
 		}
 	}
+}
+
+// A tab whose page takes long does not end the session of a browser in which another tab has changed the password
+// meanwhile: its answer has no cookie, because that of its own session is of no use.
+func TestSlowPagesKeepTheNewCookie(t *testing.T) {
+	var meanwhile func()
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {
+		c.Call = func(_ context.Context, _ site.Call, read func(site.Answer)) {
+			meanwhile()
+			read(site.Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)})
+		}
+	})
+	b, _ := s.newUser("a@example.org", account.RoleUser)
+	request := url.Values{"network": {"mainnet"}, "method": {"eth_blockNumber"}, "key": {"session"}, "request": {`{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`}}
+	meanwhile = func() {
+		b.post("/account/password", url.Values{"present": {goodPassword}, "password": {"another horse battery"}}).leads(t, "/account")
+	}
+	b.post("/console", request).says(t, 200, "HTTP 200")
+	b.get("/account").says(t, 200, "Your password has changed", "a@example.org")
+	meanwhile = func() { b.post("/signout", nil).leads(t, "/") }
+	b.post("/console", request).says(t, 200, "HTTP 200")
+	b.get("/account").leads(t, "/signin?next=%2Faccount")
 }
 
 // A role that ends while a client still sends a form does not count.

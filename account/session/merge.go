@@ -14,7 +14,10 @@ import (
 // request has changed.
 
 // loaded is what a request has loaded of its session.
-type loaded struct{ partition, data []byte }
+type loaded struct {
+	partition, data []byte
+	ended           bool // it had ended when the request committed it
+}
 
 type loadedKey struct{}
 
@@ -26,8 +29,22 @@ func Track(ctx context.Context) context.Context {
 // track remembers what the request of ctx has loaded, if it is tracked.
 func track(ctx context.Context, partition, data []byte) {
 	if l, ok := ctx.Value(loadedKey{}).(*loaded); ok {
-		*l = loaded{partition, data}
+		*l = loaded{partition: partition, data: data}
 	}
+}
+
+// trackEnd remembers that the session of a tracked request had ended when it was committed.
+func trackEnd(ctx context.Context) {
+	if l, ok := ctx.Value(loadedKey{}).(*loaded); ok {
+		l.ended = true
+	}
+}
+
+// EndedMeanwhile reports whether the session of the request of ctx has ended while it was served, or was
+// replaced by one with another token. The cookie that scs sets is of no use then.
+func EndedMeanwhile(ctx context.Context) bool {
+	l, ok := ctx.Value(loadedKey{}).(*loaded)
+	return ok && l.ended
 }
 
 // loadedBefore returns what the request of ctx has loaded of a session, nil if that is not known.

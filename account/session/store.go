@@ -119,6 +119,7 @@ func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expire
 	next := revision{state: stateOpen, expires: expires, data: data}
 	if newest != nil {
 		if newest.state == stateEnded {
+			trackEnd(ctx)
 			return nil
 		}
 		if next.data = merged(loadedBefore(ctx, p), data, newest.data); newest.covers(&next) {

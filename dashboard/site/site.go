@@ -128,6 +128,7 @@ const (
 // page returns the handler of a page.
 func (s *Site) page(p Page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(session.Track(r.Context()))
 		sessions := s.sessions(r)
 		unread := s.readForm(sessions, &p, w, r)
 		sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,9 +141,37 @@ func (s *Site) page(p Page) http.Handler {
 			} else if err := p.serve(v); err != nil {
 				v.fail(err)
 			}
-		})).ServeHTTP(w, r.WithContext(session.Track(r.Context())))
+		})).ServeHTTP(&answer{w, r}, r)
 	})
 }
+
+// answer leaves the cookie out of an answer to a request whose session has ended meanwhile: by now, the
+// browser may have that of the session that replaced it.
+type answer struct {
+	http.ResponseWriter
+	r *http.Request
+}
+
+func (a *answer) checkCookie() {
+	if session.EndedMeanwhile(a.r.Context()) {
+		a.Header().Del("Set-Cookie")
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	a.checkCookie()
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) {
+	a.checkCookie()
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 var (
 	ErrNoPage    = errors.New("no such page")
