@@ -58,19 +58,27 @@ func (s *Store) Late(name, value string) func(context.Context) (applied bool, er
 }
 
 // Observe has f called after each attempt of a statement or batch at a node.
-func (c *Config) Observe(f func(host string, timedOut bool)) { c.observer = observer(f) }
+func (c *Config) Observe(f func(host string, timedOut bool)) {
+	c.observer = observer(func(_ context.Context, q gocql.ObservedQuery) {
+		f(q.Host.ConnectAddress().String(), errors.Is(q.Err, gocql.ErrTimeoutNoResponse))
+	})
+}
+
+// ObserveStatements has f called after each attempt of a statement, or of the first one of a batch, with the
+// context of the call that it belongs to. The call goes on when f returns.
+func (c *Config) ObserveStatements(f func(ctx context.Context, statement string)) {
+	c.observer = observer(func(ctx context.Context, q gocql.ObservedQuery) { f(ctx, q.Statement) })
+}
 
 // Connect has connections opened by f, and an encrypted write that fails wait a minute for an alert.
 func (c *Config) Connect(f func(ctx context.Context, network, address string) (net.Conn, error)) {
 	c.connect, c.alertPatience = f, time.Minute
 }
 
-type observer func(host string, timedOut bool)
+type observer func(context.Context, gocql.ObservedQuery)
 
 // ObserveQuery implements gocql.QueryObserver.
-func (o observer) ObserveQuery(_ context.Context, q gocql.ObservedQuery) {
-	o(q.Host.ConnectAddress().String(), errors.Is(q.Err, gocql.ErrTimeoutNoResponse))
-}
+func (o observer) ObserveQuery(ctx context.Context, q gocql.ObservedQuery) { o(ctx, q) }
 
 // Replication returns how the rows of the keyspace are replicated, by datacenter.
 func (c *Cluster) Replication(ctx context.Context) (all map[string]string, err error) {

@@ -91,6 +91,6 @@ func (h *slowHosts) ObserveQuery(ctx context.Context, q gocql.ObservedQuery) {
 func (h *slowHosts) ObserveBatch(ctx context.Context, b gocql.ObservedBatch) {
 	h.observe(b.Host, b.End.Sub(b.Start), b.Err)
 	if h.test != nil {
-		h.test.ObserveQuery(ctx, gocql.ObservedQuery{Start: b.Start, End: b.End, Host: b.Host, Err: b.Err})
+		h.test.ObserveQuery(ctx, gocql.ObservedQuery{Statement: b.Statements[0], Start: b.Start, End: b.End, Host: b.Host, Err: b.Err})
 	}
 }

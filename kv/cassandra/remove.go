@@ -43,16 +43,20 @@ func (s *Store) outlast(ctx context.Context, st *statements, partition []byte, f
 
 // removeRange removes rows of one partition from all of its parts that have some. The
 // parts remain: part 0 of a partition that has others always has a row, the mark (split.go).
+// It is put before rows are removed, and stays because its timestamp is greater than at:
+// without it, a reader would take the partition for an empty one.
 func (s *Store) removeRange(ctx context.Context, r removal, at int64) error {
 	st := s.cluster.table(r.table)
 	starts, _ := s.splits.known(r.table, r.partition)
+	if r.from == 0 && len(starts) > 0 {
+		if err := s.mark(ctx, st, r.partition); err != nil {
+			return err
+		}
+	}
 	for part := partOf(starts, r.from); part <= partOf(starts, r.to); part++ {
 		if err := s.removeFromPart(ctx, st, r, part, at); err != nil {
 			return s.orNoTable(ctx, st, err)
 		}
-	}
-	if r.from == 0 && len(starts) > 0 {
-		return s.mark(ctx, st, r.partition)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"ashlar/kv"
@@ -119,6 +120,52 @@ func TestRemovedPart(t *testing.T) {
 		if err != nil || !slices.Equal(got, []uint64{n - 1}) {
 			t.Errorf("%s: Descend: rows %d, %v, expected %d alone", what, got, err, n-1)
 		}
+	}
+}
+
+// TestRemovalCutOff ends a removal of the first parts of a partition after the rows of one, as a crash does. A reader that
+// does not know the parts must find the rows that stay, and a walk too.
+func TestRemovalCutOff(t *testing.T) {
+	config := configure(t, "contract")
+	removing, crash := context.WithCancel(t.Context())
+	defer crash()
+	config.ObserveStatements(func(_ context.Context, statement string) {
+		if strings.HasPrefix(statement, "DELETE FROM "+versions.Name) {
+			crash()
+		}
+	})
+	c := connect(t, config)
+	name := newName(t)
+	writer := open(t, c, name, cassandra.Options{})
+	defer writer.Close()
+	n := uint64(0)
+	for parts := 1; parts < 4; n++ {
+		put(t, writer, versions, "wide", n, fmt.Sprint("value ", n))
+		var err error
+		if parts, err = writer.Parts(t.Context(), versions, []byte("wide")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := writer.NewBatch()
+	b.DeleteRange(versions, []byte("wide"), 0, n-2)
+	if err := writer.Write(removing, b); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the removal: %v, expected that it is cut off", err)
+	}
+	reader, err := c.Open(t.Context(), name, kv.Options{ReadOnly: true}, cassandra.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	checkNewest(t, reader, versions, n, n-1)
+	found := false
+	for row, err := range writer.Walk(t.Context(), versions, n-1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = found || row.Sort == n-1
+	}
+	if !found {
+		t.Error("a walk does not find the row that stays")
 	}
 }
 
