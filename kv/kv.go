@@ -297,6 +297,14 @@ type Piecewise interface {
 	Piecewise()
 }
 
+// Replicated is implemented by stores that keep each row at several nodes. A Write that was cut
+// off may have reached some of them only. Such a row is seen or not, depending on which nodes
+// are asked.
+type Replicated interface {
+	// WalkReplicas is Walk that yields every row that any node has. All nodes must answer.
+	WalkReplicas(ctx context.Context, t *Table, from uint64) iter.Seq2[Row, error]
+}
+
 // Leased is implemented by stores of which one process at a time may write, of several that
 // can.
 type Leased interface {

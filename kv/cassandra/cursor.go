@@ -15,7 +15,11 @@ const (
 
 // Scan implements kv.Reader.
 func (s *Store) Scan(ctx context.Context, t *kv.Table, partition []byte, from, to uint64) kv.Cursor {
-	c := &cursor{store: s, ctx: ctx, table: t, partition: append([]byte{}, partition...), next: from, to: to, limit: firstPage, done: from > to}
+	return s.scan(ctx, s.byQuorum(), t, partition, from, to)
+}
+
+func (s *Store) scan(ctx context.Context, how reading, t *kv.Table, partition []byte, from, to uint64) *cursor {
+	c := &cursor{store: s, ctx: ctx, how: how, table: t, partition: append([]byte{}, partition...), next: from, to: to, limit: firstPage, done: from > to}
 	c.statements, c.err = s.prepare(ctx, t, partition)
 	if c.err == nil {
 		c.starts, c.certain = s.splits.known(t, c.partition)
@@ -27,6 +31,7 @@ func (s *Store) Scan(ctx context.Context, t *kv.Table, partition []byte, from, t
 type cursor struct {
 	store      *Store
 	ctx        context.Context
+	how        reading
 	table      *kv.Table
 	statements *statements
 	partition  []byte
@@ -101,7 +106,7 @@ func (c *cursor) read() error {
 	query := s.query(c.statements.ascend, s.id, c.partition, part, sortColumn(c.next), sortColumn(c.to), c.limit)
 	var rows []found
 	size := 0
-	err := s.rows(c.ctx, c.statements, query, func() { rows, size = nil, 0 }, func(f found) {
+	err := s.rows(c.ctx, c.how, c.statements, query, func() { rows, size = nil, 0 }, func(f found) {
 		rows = append(rows, f)
 		if f.value != nil {
 			size += len(*f.value)

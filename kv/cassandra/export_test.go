@@ -44,6 +44,16 @@ func (c *Cluster) Define(ctx context.Context, statement string) error {
 	return c.define(ctx, c.session, statement)
 }
 
+// Repair brings the engine's own rows to all their replicas.
+func (c *Cluster) Repair(ctx context.Context) error {
+	for table := range ownTables {
+		if err := c.session.Query("SELECT * FROM " + table).Consistency(gocql.All).ExecContext(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Late returns an attempt to set a pointer that a node makes only when it is called: like
 // one that was sent before, and given up.
 func (s *Store) Late(name, value string) func(context.Context) (applied bool, err error) {

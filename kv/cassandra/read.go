@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ashlar/kv"
 
@@ -35,10 +36,20 @@ func (s *Store) query(statement string, args ...any) *gocql.Query {
 	return s.cluster.session.Query(statement, args...).SetSpeculativeExecutionPolicy(speculation)
 }
 
+// reading is how rows are read: from how many replicas, and how long that is tried.
+type reading struct {
+	level    gocql.Consistency
+	patience time.Duration
+}
+
+// byQuorum is how rows are read that a Write has made visible.
+func (s *Store) byQuorum() reading { return reading{s.cluster.quorum, readPatience} }
+
 // rows reads rows, and calls take for each. What take keeps must be discarded when reset
 // is called, before another attempt. A table that was never created has no rows.
-func (s *Store) rows(ctx context.Context, st *statements, q *gocql.Query, reset func(), take func(found)) error {
-	err := s.cluster.retry(ctx, readPatience, func(ctx context.Context) error {
+func (s *Store) rows(ctx context.Context, how reading, st *statements, q *gocql.Query, reset func(), take func(found)) error {
+	q.Consistency(how.level)
+	err := s.cluster.retry(ctx, how.patience, func(ctx context.Context) error {
 		reset()
 		rows := q.IterContext(ctx)
 		for {
@@ -143,7 +154,7 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 func (s *Store) newest(ctx context.Context, st *statements, t *kv.Table, partition []byte, at uint64) (found, error) {
 	starts, certain := s.splits.known(t, partition)
 	for part := partOf(starts, at); ; {
-		rows, err := s.descendPart(ctx, st, partition, part, at, 1)
+		rows, err := s.descendPart(ctx, s.byQuorum(), st, partition, part, at, 1)
 		if err != nil {
 			return found{}, err
 		}
@@ -186,9 +197,9 @@ func (f found) orMissing() (found, error) {
 }
 
 // descendPart returns up to limit rows of one part, from at downwards.
-func (s *Store) descendPart(ctx context.Context, st *statements, partition []byte, part int, at uint64, limit int) (rows []found, err error) {
+func (s *Store) descendPart(ctx context.Context, how reading, st *statements, partition []byte, part int, at uint64, limit int) (rows []found, err error) {
 	query := s.query(st.newest, s.id, partition, part, sortColumn(at), limit)
-	err = s.rows(ctx, st, query, func() { rows = rows[:0] }, func(f found) { rows = append(rows, f) })
+	err = s.rows(ctx, how, st, query, func() { rows = rows[:0] }, func(f found) { rows = append(rows, f) })
 	return rows, err
 }
 
@@ -198,6 +209,10 @@ const descendFirst = 8
 
 // Descend implements kv.Reader.
 func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
+	return s.descend(ctx, s.byQuorum(), t, partition, at, found)
+}
+
+func (s *Store) descend(ctx context.Context, how reading, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
 	st, err := s.prepare(ctx, t, partition)
 	if err != nil {
 		return err
@@ -209,7 +224,7 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 	starts, certain := s.splits.known(t, partition)
 	limit := descendFirst
 	for part := partOf(starts, at); part >= 0; {
-		rows, err := s.descendPart(ctx, st, partition, part, at, limit)
+		rows, err := s.descendPart(ctx, how, st, partition, part, at, limit)
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,11 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ashlar/kv"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
 // Walk implements kv.Store. Partitions come in the order of their tokens; within one, rows
@@ -21,14 +24,26 @@ func (s *Store) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv
 
 // WalkAfter implements kv.Store.
 func (s *Store) WalkAfter(ctx context.Context, t *kv.Table, after []byte, from uint64) iter.Seq2[kv.Row, error] {
+	return s.walkAfter(ctx, s.byQuorum(), t, after, from)
+}
+
+// replicasPatience is how long a node may be away while all are read. It may be restarted then.
+const replicasPatience = time.Minute
+
+// WalkReplicas implements kv.Replicated.
+func (s *Store) WalkReplicas(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
+	return s.walkAfter(ctx, reading{gocql.All, replicasPatience}, t, nil, from)
+}
+
+func (s *Store) walkAfter(ctx context.Context, how reading, t *kv.Table, after []byte, from uint64) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
-		if err := s.walk(ctx, t, after, from, yield); err != nil {
+		if err := s.walk(ctx, how, t, after, from, yield); err != nil {
 			yield(kv.Row{}, err)
 		}
 	}
 }
 
-func (s *Store) walk(ctx context.Context, t *kv.Table, after []byte, from uint64, yield func(kv.Row, error) bool) error {
+func (s *Store) walk(ctx context.Context, how reading, t *kv.Table, after []byte, from uint64, yield func(kv.Row, error) bool) error {
 	st, err := s.prepare(ctx, t, after)
 	if err != nil {
 		return err
@@ -44,7 +59,7 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, after []byte, from uint64
 		}
 		first = token + 1
 	}
-	w := walker{store: s, table: t, from: from, statements: st, yield: yield}
+	w := walker{store: s, how: how, table: t, from: from, statements: st, yield: yield}
 	w.pageRows.Store(maxPage)
 	err = w.run(ctx, first)
 	if w.stopped {
@@ -73,6 +88,7 @@ func (s *Store) tokenOf(ctx context.Context, st *statements, partition []byte) (
 // it is yielded. So the memory is bounded whatever the rows are.
 type walker struct {
 	store      *Store
+	how        reading
 	table      *kv.Table
 	statements *statements
 	from       uint64 // least sort key
@@ -193,9 +209,10 @@ func (w *walker) ranges(ctx context.Context, first int64, wide uint64) error {
 func (w *walker) read(ctx context.Context, r tokens, state []byte) walkPage {
 	page := walkPage{tokens: r}
 	limit, size := w.pageRows.Load(), 0
-	page.err = w.store.cluster.retry(ctx, readPatience, func(ctx context.Context) error {
+	page.err = w.store.cluster.retry(ctx, w.how.patience, func(ctx context.Context) error {
 		page.rows, size = page.rows[:0], 0
-		read := w.store.cluster.session.Query(w.statements.walk, r.from, r.to).PageSize(int(limit)).PageState(state).Prefetch(0).IterContext(ctx)
+		query := w.store.cluster.session.Query(w.statements.walk, r.from, r.to).Consistency(w.how.level)
+		read := query.PageSize(int(limit)).PageState(state).Prefetch(0).IterContext(ctx)
 		page.next = read.PageState()
 		for n := read.NumRows(); n > 0; n-- {
 			var row walkRow
@@ -266,13 +283,13 @@ func (w *walker) parts(ctx context.Context) error {
 		return err
 	}
 	if w.table.Kind == kv.List {
-		c := w.store.Scan(ctx, w.table, w.partition, max(starts[0], w.from), ^uint64(0))
+		c := w.store.scan(ctx, w.how, w.table, w.partition, max(starts[0], w.from), ^uint64(0))
 		for !w.stopped && c.Next() {
 			w.stopped = !w.yield(kv.Row{Partition: w.partition, Sort: c.Sort(), Value: c.Value(), Walked: w.walked}, nil)
 		}
 		return c.Close()
 	}
-	return w.store.Descend(ctx, w.table, w.partition, ^uint64(0), func(sort uint64, value []byte) (bool, error) {
+	return w.store.descend(ctx, w.how, w.table, w.partition, ^uint64(0), func(sort uint64, value []byte) (bool, error) {
 		if sort < starts[0] || sort < w.from {
 			return true, nil
 		}

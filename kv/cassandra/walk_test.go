@@ -2,8 +2,12 @@ package cassandra_test
 
 import (
 	"encoding/binary"
+	"fmt"
+	"iter"
+	"os"
 	"testing"
 
+	"ashlar/kv"
 	"ashlar/kv/cassandra"
 )
 
@@ -50,6 +54,49 @@ func TestWalkReadsAhead(t *testing.T) {
 	}
 	t.Logf("%d statements for the other rows", counted.total())
 	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWalkReplicas walks over rows that one of three nodes has, as a write leaves them that was cut off: all are yielded.
+func TestWalkReplicas(t *testing.T) {
+	config := configure(t, fmt.Sprintf("unrepaired_%d", os.Getpid()))
+	config.Replication = 1
+	c := connect(t, config)
+	s := open(t, c, newName(t), cassandra.Options{})
+	defer s.Close()
+	const wide, narrow = 40, 60
+	for _, table := range []*kv.Table{versions, list} {
+		for n := range uint64(wide) {
+			put(t, s, table, "wide", n, fmt.Sprint("value ", n))
+		}
+		for n := range uint64(narrow) {
+			put(t, s, table, fmt.Sprint("narrow ", n), n, "value")
+		}
+	}
+	s.Pause() // the lease is at one node, too
+	more := fmt.Sprintf("ALTER KEYSPACE %s WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 3}", config.Keyspace)
+	if err := c.Define(t.Context(), more); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	count := func(rows iter.Seq2[kv.Row, error]) (n int) {
+		for _, err := range rows {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	for _, table := range []*kv.Table{versions, list} {
+		if n := count(s.WalkReplicas(t.Context(), table, 0)); n != wide+narrow {
+			t.Errorf("%s: %d rows, expected %d", table.Name, n, wide+narrow)
+		}
+	}
+	if err := c.Define(t.Context(), "DROP KEYSPACE IF EXISTS "+config.Keyspace); err != nil {
 		t.Error(err)
 	}
 }
