@@ -187,6 +187,7 @@ func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, er
 	local := gocql.RoundRobinHostPolicy()
 	if c.config.Datacenter != "" {
 		local = gocql.DCAwareRoundRobinPolicy(c.config.Datacenter)
+		o.HostFilter = gocql.HostFilterFunc(c.asks)
 	}
 	hosts := &slowHosts{HostSelectionPolicy: local, test: c.config.observer, probe: map[string]time.Time{}}
 	o.QueryObserver, o.BatchObserver = hosts, hosts
@@ -200,10 +201,19 @@ func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, er
 		o.HostDialer = &encrypted
 	}
 	session, err := createSession(ctx, o)
-	if err != nil && strings.Contains(err.Error(), "password are incorrect") { // the driver has no type for it
+	switch { // the driver has no types for these
+	case err != nil && strings.Contains(err.Error(), "password are incorrect"):
 		return nil, fmt.Errorf("user %q or its password is %w", c.config.User, errRefused)
+	case err != nil && strings.Contains(err.Error(), "host was filtered"):
+		return nil, fmt.Errorf("%w %q", errElsewhere, c.config.Datacenter)
 	}
 	return session, encrypted.explain(err)
+}
+
+// asks reports whether a node may be asked. The driver by itself goes on to nodes elsewhere when those of the
+// datacenter do not answer. They would take LOCAL_QUORUM for a quorum of their own datacenter.
+func (c *Cluster) asks(node *gocql.HostInfo) bool {
+	return c.config.AcrossDatacenters || node.DataCenter() == c.config.Datacenter
 }
 
 // createSession opens a session, for which the driver takes no context: for each node that does not answer

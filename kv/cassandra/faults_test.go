@@ -137,6 +137,61 @@ func TestPausedNode(t *testing.T) {
 	}
 }
 
+// TestDatacenter has the only node of a datacenter hang. A node of another datacenter has the rows too, but a quorum there is
+// of its own replicas: it must not be asked.
+func TestDatacenter(t *testing.T) {
+	cluster, err := cassandratest.StartDatacenters(cassandratest.Jars(t), "near", "far")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config := cassandra.Config{Hosts: cluster.Hosts, Keyspace: "apart", Datacenter: "near", Replication: 1}
+	var sent attempts
+	sent.observe(&config, cluster.Hosts[1])
+	c := connect(t, config)
+	const both = "ALTER KEYSPACE apart WITH replication = {'class': 'NetworkTopologyStrategy', 'near': 1, 'far': 1}"
+	if err := c.Define(t.Context(), both); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, c, newName(t), cassandra.Options{})
+	defer s.Close()
+	put(t, s, versions, "p", 1, "one")
+
+	if err := cluster.Pause(0); err != nil {
+		t.Fatal(err)
+	}
+	b := s.NewBatch()
+	b.Put(versions, []byte("p"), 2, []byte("two"))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := s.Write(ctx, b); !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a write while the datacenter is away: %v, expected that it fails", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := s.CompareAndSet(ctx, "head", nil, []byte("two")); err == nil {
+		t.Error("a pointer is set while the datacenter is away")
+	}
+	if err := cluster.Resume(0); err != nil {
+		t.Fatal(err)
+	}
+	if n := sent.toNode(); n > 0 {
+		t.Errorf("%d attempts of statements were sent to the other datacenter", n)
+	}
+
+	for _, datacenter := range []string{"nowhere", "far"} {
+		config := cassandra.Config{Hosts: cluster.Hosts[:1], Keyspace: "apart", Datacenter: datacenter}
+		want := fmt.Sprintf("none of the hosts that answer is in datacenter %q", datacenter)
+		if _, err := cassandra.Connect(t.Context(), config, true); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, expected one line with %s", err, want)
+		}
+	}
+}
+
 // TestPermissions connects to a node that demands passwords and permissions: each refusal is
 // one clear line.
 func TestPermissions(t *testing.T) {

@@ -81,7 +81,7 @@ func (c *Cluster) define(ctx context.Context, session *gocql.Session, statements
 				return err
 			}
 		}
-		return agree(ctx, session)
+		return c.agree(ctx, session)
 	})
 }
 
@@ -89,11 +89,11 @@ var errDisagree = errors.New("the nodes have different versions of the schema")
 
 // agree waits until all nodes that answer have the same schema, and most do. The driver's own
 // function asks one node for the versions of all, which include those of nodes that are down.
-func agree(ctx context.Context, session *gocql.Session) error {
+func (c *Cluster) agree(ctx context.Context, session *gocql.Session) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, agreementTimeout, errDisagree)
 	defer cancel()
 	for {
-		versions, all, err := schemaVersions(ctx, session)
+		versions, all, err := c.schemaVersions(ctx, session)
 		for _, nodes := range versions {
 			if len(versions) == 1 && 2*nodes > all {
 				return nil
@@ -112,9 +112,9 @@ const (
 	versionTimeout = time.Second            // for the answer of one node
 )
 
-// schemaVersions asks all nodes for their schema version. It returns how many have each, the
+// schemaVersions asks the nodes for their schema version. It returns how many have each, the
 // number of all nodes, and why some did not answer.
-func schemaVersions(ctx context.Context, session *gocql.Session) (versions map[gocql.UUID]int, all int, err error) {
+func (c *Cluster) schemaVersions(ctx context.Context, session *gocql.Session) (versions map[gocql.UUID]int, all int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	var (
@@ -123,7 +123,7 @@ func schemaVersions(ctx context.Context, session *gocql.Session) (versions map[g
 		failed []error
 	)
 	versions = map[gocql.UUID]int{}
-	hosts := session.GetHosts()
+	hosts := slices.DeleteFunc(session.GetHosts(), func(host *gocql.HostInfo) bool { return !c.asks(host) })
 	for _, host := range hosts {
 		asked.Go(func() {
 			var version gocql.UUID

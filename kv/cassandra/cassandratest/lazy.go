@@ -49,7 +49,7 @@ func (l *Lazy) Get(t testing.TB) *Cluster {
 		if l.One {
 			l.started, l.err = StartOne(jars)
 		} else {
-			l.started, l.err = start(jars, Count, 0, l.Brief)
+			l.started, l.err = start(Cluster{jars: jars, brief: l.Brief}, Count, 0)
 		}
 	}
 	if l.err != nil {

@@ -48,11 +48,12 @@ const Count = 3
 type Cluster struct {
 	Hosts []string
 
-	dir   string
-	jars  string
-	more  []string // lines of the nodes' configuration
-	brief bool     // see Lazy
-	nodes []*node
+	dir         string
+	jars        string
+	datacenters []string // of each node; none: one for all
+	more        []string // lines of the nodes' configuration
+	brief       bool     // see Lazy
+	nodes       []*node
 }
 
 type node struct {
@@ -65,12 +66,18 @@ type node struct {
 const startTimeout = 10 * time.Minute
 
 // Start starts a cluster and waits until all nodes answer.
-func Start(jars string) (*Cluster, error) { return start(jars, Count, 0, false) }
+func Start(jars string) (*Cluster, error) { return start(Cluster{jars: jars}, Count, 0) }
 
 // StartOne starts a cluster of one node, beside that of Start, with further lines in its
 // configuration. It must not be killed and started again, see Brief of [Lazy].
 func StartOne(jars string, more ...string) (*Cluster, error) {
-	return start(jars, 1, Count, true, more...)
+	return start(Cluster{jars: jars, more: more, brief: true}, 1, Count)
+}
+
+// StartDatacenters starts a cluster with a node in each of some datacenters, beside those of Start
+// and StartOne. They must not be killed and started again either.
+func StartDatacenters(jars string, names ...string) (*Cluster, error) {
+	return start(Cluster{jars: jars, datacenters: names, brief: true}, len(names), Count+1)
 }
 
 // OneAddress returns the address that the node of StartOne has.
@@ -83,12 +90,13 @@ func address(i int) string {
 
 // start starts a cluster with so many nodes. first tells their addresses from those of
 // another cluster of the process.
-func start(jars string, count, first int, brief bool, more ...string) (*Cluster, error) {
+func start(of Cluster, count, first int) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "cassandra")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, jars: jars, more: more, brief: brief, nodes: make([]*node, count)}
+	c := &of
+	c.dir, c.nodes = dir, make([]*node, count)
 	for i := range count {
 		c.Hosts = append(c.Hosts, address(first+i))
 	}
@@ -125,6 +133,12 @@ func (c *Cluster) folder(i int) string { return filepath.Join(c.dir, fmt.Sprint(
 func (c *Cluster) configure(i int) error {
 	dir := c.folder(i)
 	const tokens = 1 << 32 / Count << 32
+	snitch := "SimpleSnitch"
+	var topology strings.Builder
+	for i, name := range c.datacenters {
+		snitch = "PropertyFileSnitch"
+		fmt.Fprintf(&topology, "%s=%s:rack1\n", c.Hosts[i], name)
+	}
 	config := fmt.Sprintf(`cluster_name: ashlar
 num_tokens: 1
 initial_token: %[3]d
@@ -141,7 +155,7 @@ listen_address: %[2]s
 rpc_address: %[2]s
 native_transport_port: 9042
 storage_port: 7000
-endpoint_snitch: SimpleSnitch
+endpoint_snitch: %[5]s
 seed_provider: [{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: "%[4]s"}]}]
 memtable: {configurations: {trie: {class_name: TrieMemtable}, default: {inherits: trie}}}
 memtable_allocation_type: offheap_objects
@@ -154,12 +168,13 @@ file_cache_size: 64MiB
 concurrent_reads: 16
 concurrent_writes: 16
 auto_snapshot: false
-`, dir, c.Hosts[i], int64(i)*tokens, c.Hosts[0]) + strings.Join(c.more, "\n") + "\n"
+`, dir, c.Hosts[i], int64(i)*tokens, c.Hosts[0], snitch) + strings.Join(c.more, "\n") + "\n"
 	const logging = `<configuration><appender name="S" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%-5level %date{ISO8601} %F:%L %msg%n</pattern></encoder></appender><root level="INFO"><appender-ref ref="S"/></root></configuration>`
 	return errors.Join(
 		os.MkdirAll(dir, 0o755),
 		os.WriteFile(filepath.Join(dir, "cassandra.yaml"), []byte(config), 0o644),
 		os.WriteFile(filepath.Join(dir, "logback.xml"), []byte(logging), 0o644),
+		os.WriteFile(filepath.Join(dir, "cassandra-topology.properties"), []byte(topology.String()), 0o644),
 	)
 }
 
