@@ -135,6 +135,9 @@ type Cluster struct {
 	one    gocql.Consistency // for rows that are either found or asked for again
 	serial gocql.Consistency // for lightweight transactions
 
+	speculation speculation // of reads and writes
+	contention  speculation // of lightweight transactions
+
 	creating sync.Mutex // held while a table is created
 	mu       sync.Mutex
 	tables   map[string]*statements // guarded by mu; row tables of the keyspace, by name
@@ -189,7 +192,9 @@ func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, er
 		local = gocql.DCAwareRoundRobinPolicy(c.config.Datacenter)
 		o.HostFilter = gocql.HostFilterFunc(c.asks)
 	}
-	hosts := &slowHosts{HostSelectionPolicy: local, test: c.config.observer, probe: map[string]time.Time{}}
+	hosts := newSlowHosts(local, c.config.observer)
+	c.speculation = speculation{hosts, speculations, speculateAfter}
+	c.contention = speculation{hosts, 1, contendAfter}
 	o.QueryObserver, o.BatchObserver = hosts, hosts
 	o.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(hosts, gocql.ShuffleReplicas())
 	if c.config.User != "" {
@@ -289,11 +294,5 @@ func (otherNodes) GetRetryType(err error) gocql.RetryType {
 	}
 	return gocql.Rethrow
 }
-
-// Further nodes are asked if one is slow. The result of the first is taken.
-var (
-	speculation = &gocql.SimpleSpeculativeExecution{NumAttempts: speculations, TimeoutDelay: speculateAfter}
-	contention  = &gocql.SimpleSpeculativeExecution{NumAttempts: 1, TimeoutDelay: contendAfter}
-)
 
 var _ kv.Store = (*Store)(nil)

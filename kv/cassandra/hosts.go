@@ -22,10 +22,79 @@ type slowHosts struct {
 	test gocql.QueryObserver // also notified; nil: none
 
 	mu    sync.Mutex
-	probe map[string]time.Time // guarded by mu; of each slow node by its ID, when it is asked again
+	probe map[string]time.Time       // guarded by mu; of each slow node by its ID, when it is asked again
+	all   map[string]*gocql.HostInfo // guarded by mu; the nodes that can be asked, by ID
 }
 
 const probeEvery = time.Second
+
+func newSlowHosts(below gocql.HostSelectionPolicy, test gocql.QueryObserver) *slowHosts {
+	return &slowHosts{HostSelectionPolicy: below, test: test, probe: map[string]time.Time{}, all: map[string]*gocql.HostInfo{}}
+}
+
+// AddHost implements gocql.HostSelectionPolicy.
+func (h *slowHosts) AddHost(host *gocql.HostInfo) {
+	h.add(host)
+	h.HostSelectionPolicy.AddHost(host)
+}
+
+// HostUp implements gocql.HostSelectionPolicy.
+func (h *slowHosts) HostUp(host *gocql.HostInfo) {
+	h.add(host)
+	h.HostSelectionPolicy.HostUp(host)
+}
+
+// RemoveHost implements gocql.HostSelectionPolicy.
+func (h *slowHosts) RemoveHost(host *gocql.HostInfo) {
+	h.remove(host)
+	h.HostSelectionPolicy.RemoveHost(host)
+}
+
+// HostDown implements gocql.HostSelectionPolicy.
+func (h *slowHosts) HostDown(host *gocql.HostInfo) {
+	h.remove(host)
+	h.HostSelectionPolicy.HostDown(host)
+}
+
+func (h *slowHosts) add(host *gocql.HostInfo) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all[host.HostID()] = host
+}
+
+func (h *slowHosts) remove(host *gocql.HostInfo) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.all, host.HostID())
+	delete(h.probe, host.HostID())
+}
+
+// up returns the number of nodes that can be asked.
+func (h *slowHosts) up() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, host := range h.all {
+		if host.IsUp() {
+			n++
+		}
+	}
+	return n
+}
+
+// speculation has further nodes asked if one is slow. The driver takes the first result. If it is to ask a
+// further node and there is none, that is the result: the statement fails, although the nodes that were
+// asked may still answer. So no more nodes are asked than there are.
+type speculation struct {
+	hosts *slowHosts
+	most  int // further nodes
+	after time.Duration
+}
+
+// Attempts implements gocql.SpeculativeExecutionPolicy.
+func (s speculation) Attempts() int { return max(0, min(s.most, s.hosts.up()-1)) }
+
+// Delay implements gocql.SpeculativeExecutionPolicy.
+func (s speculation) Delay() time.Duration { return s.after }
 
 // observe takes the outcome of an attempt.
 func (h *slowHosts) observe(host *gocql.HostInfo, took time.Duration, err error) {

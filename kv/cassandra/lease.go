@@ -100,7 +100,7 @@ func (s *Store) promised(clock int64) {
 // condition. The batch must recognize its own earlier, successful attempt.
 func (s *Store) conditionally(ctx context.Context, patience time.Duration, add func(*gocql.Batch)) (applied bool, now map[string]any, err error) {
 	err = s.cluster.retry(ctx, patience, func(ctx context.Context) (err error) {
-		b := s.cluster.session.Batch(gocql.UnloggedBatch).RetryPolicy(nil).SpeculativeExecutionPolicy(contention)
+		b := s.cluster.session.Batch(gocql.UnloggedBatch).RetryPolicy(nil).SpeculativeExecutionPolicy(s.cluster.contention)
 		add(b)
 		for i := range b.Entries {
 			b.Entries[i].Idempotent = true

@@ -33,7 +33,7 @@ func (s *Store) prepare(ctx context.Context, t *kv.Table, partition []byte) (*st
 // query returns a read that a second node is asked for if the first is slow.
 func (s *Store) query(statement string, args ...any) *gocql.Query {
 	s.reads.Add(1)
-	return s.cluster.session.Query(statement, args...).SetSpeculativeExecutionPolicy(speculation)
+	return s.cluster.session.Query(statement, args...).SetSpeculativeExecutionPolicy(s.cluster.speculation)
 }
 
 // reading is how rows are read: from how many replicas, and how long that is tried.

@@ -33,7 +33,7 @@ func (s *Store) outlast(ctx context.Context, st *statements, partition []byte, f
 		return nil // the lease hands the clock on
 	}
 	var last *int64
-	query := s.cluster.session.Query(st.written, s.id, partition, 0, sortColumn(from), sortColumn(to)).SetSpeculativeExecutionPolicy(speculation)
+	query := s.cluster.session.Query(st.written, s.id, partition, 0, sortColumn(from), sortColumn(to)).SetSpeculativeExecutionPolicy(s.cluster.speculation)
 	err := s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error { return query.ScanContext(ctx, &last) })
 	if err = s.orNoTable(ctx, st, err); err == nil && last != nil {
 		s.clock.atLeast(*last)

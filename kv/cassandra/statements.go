@@ -108,12 +108,12 @@ func checkRow(t *kv.Table, partition []byte) error {
 
 // exec runs a statement without a result.
 func (c *Cluster) exec(ctx context.Context, patience time.Duration, q *gocql.Query) error {
-	return c.retry(ctx, patience, q.SetSpeculativeExecutionPolicy(speculation).ExecContext)
+	return c.retry(ctx, patience, q.SetSpeculativeExecutionPolicy(c.speculation).ExecContext)
 }
 
 // scan reads the only row of a result, or returns kv.ErrNotFound.
 func (c *Cluster) scan(ctx context.Context, q *gocql.Query, dest ...any) error {
-	q.SetSpeculativeExecutionPolicy(speculation)
+	q.SetSpeculativeExecutionPolicy(c.speculation)
 	err := c.retry(ctx, readPatience, func(ctx context.Context) error { return q.ScanContext(ctx, dest...) })
 	if errors.Is(err, gocql.ErrNotFound) {
 		return kv.ErrNotFound
@@ -127,7 +127,7 @@ func (c *Cluster) scan(ctx context.Context, q *gocql.Query, dest ...any) error {
 func (c *Cluster) compareAndSet(ctx context.Context, patience time.Duration, statement string, args ...any) (applied bool, now map[string]any, err error) {
 	err = c.retry(ctx, patience, func(ctx context.Context) (err error) {
 		now = map[string]any{}
-		set := c.session.Query(statement, args...).RetryPolicy(nil).SetSpeculativeExecutionPolicy(contention)
+		set := c.session.Query(statement, args...).RetryPolicy(nil).SetSpeculativeExecutionPolicy(c.contention)
 		applied, err = set.MapScanCASContext(ctx, now)
 		return err
 	})

@@ -180,9 +180,9 @@ func (s *Store) writeGroup(ctx context.Context, group []place, at int64) error {
 		}
 		if len(group) == 1 {
 			put := s.cluster.session.Query(st.put, values(group[0])...).WithTimestamp(at)
-			return put.SetSpeculativeExecutionPolicy(speculation).ExecContext(ctx)
+			return put.SetSpeculativeExecutionPolicy(s.cluster.speculation).ExecContext(ctx)
 		}
-		b := s.cluster.session.Batch(gocql.UnloggedBatch).WithTimestamp(at).SpeculativeExecutionPolicy(speculation)
+		b := s.cluster.session.Batch(gocql.UnloggedBatch).WithTimestamp(at).SpeculativeExecutionPolicy(s.cluster.speculation)
 		for _, p := range group {
 			b.Entries = append(b.Entries, gocql.BatchEntry{Stmt: st.put, Args: values(p), Idempotent: true})
 		}
