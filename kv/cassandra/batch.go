@@ -43,9 +43,6 @@ type batch struct {
 	err      error
 }
 
-// maxRetained is the largest memory that a batch keeps for use again.
-const maxRetained = 16 << 20
-
 // NewBatch implements kv.Store.
 func (s *Store) NewBatch() kv.Batch { return &batch{store: s} }
 
@@ -107,14 +104,12 @@ func (b *batch) Rows() int { return len(b.rows) + len(b.removals) + len(b.pointe
 // Bytes implements kv.Batch.
 func (b *batch) Bytes() int { return b.size }
 
-// Reset implements kv.Batch.
+// Reset implements kv.Batch. The memory is not used again: when Write returns, the driver may be
+// about to send the same rows to another node, because the first was slow.
 func (b *batch) Reset() {
 	clear(b.rows)
 	clear(b.removals)
 	clear(b.pointers)
-	b.rows, b.removals, b.pointers, b.memory = b.rows[:0], b.removals[:0], b.pointers[:0], b.memory[:0]
-	if cap(b.memory) > maxRetained {
-		b.memory = nil
-	}
+	b.rows, b.removals, b.pointers, b.memory = b.rows[:0], b.removals[:0], b.pointers[:0], nil
 	b.size, b.err = 0, nil
 }

@@ -18,7 +18,7 @@ func (s *Store) Post(ctx context.Context, name string, value []byte, keep time.D
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	post := s.cluster.session.Query("INSERT INTO "+tablePosts+" (store, name, value) VALUES (?, ?, ?) USING TTL ?", s.id, name, notNil(value), int(keep.Seconds()))
+	post := s.cluster.session.Query("INSERT INTO "+tablePosts+" (store, name, value) VALUES (?, ?, ?) USING TTL ?", s.id, name, copied(value), int(keep.Seconds()))
 	return s.cluster.exec(ctx, postPatience, post.WithTimestamp(s.clock.next()))
 }
 

@@ -203,6 +203,11 @@ func (s *Store) growPart(ctx context.Context, r *row, weight int64) error {
 	return nil
 }
 
+// copied returns a copy of what a caller wants to be written, and may change afterwards: when a write
+// returns, the driver may be about to send it to another node, because the first was slow. It is
+// not nil.
+func copied(b []byte) []byte { return append([]byte{}, b...) }
+
 // notNil returns b, or an empty slice: the driver takes a nil one for an absent value.
 func notNil(b []byte) []byte {
 	if b == nil {

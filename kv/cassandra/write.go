@@ -239,7 +239,7 @@ func (s *Store) swapPointer(ctx context.Context, name string, old, value []byte)
 		}
 		return errSwapped
 	}
-	err := s.change(ctx, patience(ctx), check, func(b *gocql.Batch) { b.Query(setPointer, notNil(value), by, s.id, name) })
+	err := s.change(ctx, patience(ctx), check, func(b *gocql.Batch) { b.Query(setPointer, value, by, s.id, name) })
 	if errors.Is(err, errSwapped) {
 		return nil
 	}
@@ -257,16 +257,17 @@ func (s *Store) CompareAndSet(ctx context.Context, name string, old, value []byt
 	if s.readOnly {
 		return errReadOnly
 	}
+	value = copied(value)
 	if !s.shared {
 		return s.swapPointer(ctx, name, old, value)
 	}
 	set := "UPDATE " + tablePointers + " SET value = ?, writer = ? WHERE store = ? AND name = ? IF fence = ? AND value = "
 	by := gocql.MustRandomUUID()
-	args := []any{notNil(value), by, s.id, name, s.token}
+	args := []any{value, by, s.id, name, s.token}
 	if old == nil {
 		set += "null"
 	} else {
-		set, args = set+"?", append(args, old)
+		set, args = set+"?", append(args, copied(old))
 	}
 	applied, now, err := s.cluster.compareAndSet(ctx, patience(ctx), set, args...)
 	switch {
@@ -311,7 +312,7 @@ func (s *Store) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
 	if err := s.outlast(ctx, st, notNil(partition), 0, ^uint64(0)); err != nil {
 		return fmt.Errorf("kv/cassandra: drop a partition of table %q: %w", t.Name, err)
 	}
-	drop := s.cluster.session.Query(st.drop, s.id, notNil(partition), 0).WithTimestamp(s.clock.next())
+	drop := s.cluster.session.Query(st.drop, s.id, copied(partition), 0).WithTimestamp(s.clock.next())
 	if err := s.orNoTable(ctx, st, s.cluster.exec(ctx, patience(ctx), drop)); err != nil {
 		return fmt.Errorf("kv/cassandra: drop a partition of table %q: %w", t.Name, err)
 	}
