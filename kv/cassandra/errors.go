@@ -65,8 +65,8 @@ func isNoTable(err error) bool {
 
 // translate names the kinds of errors that callers distinguish.
 func translate(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kv.ErrUnavailable) {
+		return err // translated before, if ErrUnavailable
 	}
 	if errors.Is(err, gocql.ErrSessionClosed) {
 		return kv.ErrClosed

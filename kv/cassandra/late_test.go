@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,5 +63,92 @@ func TestLateAnswers(t *testing.T) {
 	defer cancel()
 	if err := s.Write(ctx, b); err != nil {
 		t.Errorf("Write: %v", err)
+	}
+}
+
+// away is a connection that fails while away is set.
+type away struct {
+	net.Conn
+	away *atomic.Bool
+}
+
+var errAway = errors.New("the nodes are away")
+
+func (a away) Write(b []byte) (int, error) {
+	if a.away.Load() {
+		return 0, errAway
+	}
+	return a.Conn.Write(b)
+}
+
+// TestWriteWaits has all nodes away when a write begins: while the size of its partition is counted, for longer than a read is
+// tried, or while the lease is renewed, which may have ended. Without a deadline the write waits for the nodes.
+func TestWriteWaits(t *testing.T) {
+	config := configure(t, "contract")
+	var nodes atomic.Bool
+	config.Connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+		if nodes.Load() {
+			return nil, errAway
+		}
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, network, address)
+		return away{conn, &nodes}, err
+	})
+	s := open(t, connect(t, config), newName(t), cassandra.Options{})
+	defer s.Close()
+	put(t, s, versions, "p", 1, "one")
+	for sort, c := range []struct {
+		what string
+		away time.Duration
+		set  func()
+	}{
+		{"count the size", 11 * time.Second, func() {}},
+		{"renew the lease", cassandra.DefaultLease/2 + time.Second, s.Resume},
+	} {
+		nodes.Store(true)
+		c.set()
+		written := make(chan error)
+		go func() {
+			b := s.NewBatch()
+			b.Put(versions, []byte("p"), uint64(2+sort), []byte("value"))
+			written <- s.Write(t.Context(), b)
+		}()
+		select {
+		case err := <-written:
+			t.Fatalf("%s: %v while the nodes are away, expected that the write waits", c.what, err)
+		case <-time.After(c.away):
+		}
+		nodes.Store(false)
+		if err := <-written; err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
+// TestRenewOnce has a lease end in the middle of a write of many rows, as if nodes had been away. One row renews it for all.
+func TestRenewOnce(t *testing.T) {
+	config := configure(t, "contract")
+	var s *cassandra.Store
+	var ended atomic.Bool
+	var renewals atomic.Int64
+	config.ObserveStatements(func(_ context.Context, statement string) {
+		switch {
+		case strings.HasPrefix(statement, "INSERT INTO "+list.Name) && !ended.Swap(true):
+			s.Resume()
+		case strings.Contains(statement, "USING TTL ? SET holder") && ended.Load():
+			renewals.Add(1)
+		}
+	})
+	s = open(t, connect(t, config), newName(t), cassandra.Options{})
+	defer s.Close()
+	b := s.NewBatch()
+	for n := range uint64(500) {
+		b.Put(list, fmt.Appendf(nil, "partition %d", n), 1, []byte("value"))
+	}
+	if err := s.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if n := renewals.Load(); n == 0 || n > 10 { // the usual renewals of a busy machine among them
+		t.Errorf("the lease was renewed %d times, expected once", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,10 +28,11 @@ import (
 // The clock makes timestamps grow from one holder to the next although their machines'
 // clocks differ. Otherwise a row could be hidden by an earlier removal of its partition.
 type lease struct {
-	holder  string
-	renewed atomic.Int64 // when the last successful renewal began, nanoseconds since began
-	began   time.Time
-	lost    atomic.Pointer[error] // why the store takes no more writes
+	holder   string
+	renewed  atomic.Int64 // when the last successful renewal began, nanoseconds since began
+	began    time.Time
+	renewing sync.Mutex            // held while a write renews the lease
+	lost     atomic.Pointer[error] // why the store takes no more writes
 }
 
 // renewals in the time of a lease.
@@ -204,10 +206,25 @@ func (s *Store) holdLease(ctx context.Context) error {
 	if lost := s.lease.lost.Load(); lost != nil {
 		return *lost
 	}
-	if age := time.Duration(s.lease.since() - s.lease.renewed.Load()); age < s.cluster.config.Lease {
+	if s.holdsLease() {
+		return nil
+	}
+	s.lease.renewing.Lock() // of the rows that are written side by side, the first renews it for all
+	defer s.lease.renewing.Unlock()
+	if s.holdsLease() {
 		return nil
 	}
 	return s.renew(ctx)
+}
+
+// holdsLease reports whether the lease cannot have ended.
+func (s *Store) holdsLease() bool {
+	return time.Duration(s.lease.since()-s.lease.renewed.Load()) < s.cluster.config.Lease
+}
+
+// waitForLease is holdLease for the beginning of a write, which waits for nodes.
+func (s *Store) waitForLease(ctx context.Context) error {
+	return s.cluster.retry(ctx, patience(ctx), s.holdLease)
 }
 
 // release gives the lease up, so that another process need not wait for its end.

@@ -13,7 +13,7 @@ func (s *Store) remove(ctx context.Context, removals []removal) error {
 	if len(removals) == 0 {
 		return nil
 	}
-	if err := s.holdLease(ctx); err != nil {
+	if err := s.waitForLease(ctx); err != nil {
 		return err
 	}
 	for _, r := range removals {

@@ -159,7 +159,8 @@ func (s *Store) grow(ctx context.Context, rows []row) error {
 			continue
 		}
 		if weight := s.cluster.sampled(r); weight > 0 {
-			if err := s.growPart(ctx, r, weight); err != nil {
+			grow := func(ctx context.Context) error { return s.growPart(ctx, r, weight) }
+			if err := s.cluster.retry(ctx, patience(ctx), grow); err != nil {
 				return err
 			}
 		}
@@ -170,6 +171,9 @@ func (s *Store) grow(ctx context.Context, rows []row) error {
 // growPart adds to the size of the part that a row belongs to, or begins a new part with
 // the row.
 func (s *Store) growPart(ctx context.Context, r *row, weight int64) error {
+	if err := s.holdLease(ctx); err != nil {
+		return err
+	}
 	s.growing.Lock()
 	defer s.growing.Unlock()
 	c := s.cluster

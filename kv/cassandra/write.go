@@ -77,10 +77,10 @@ func (s *Store) writeRows(ctx context.Context, rows []row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	if err := s.holdLease(ctx); err != nil {
+	if err := s.waitForLease(ctx); err != nil {
 		return err
 	}
-	if err := s.createTables(ctx, rows); err != nil {
+	if err := s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error { return s.createTables(ctx, rows) }); err != nil {
 		return err
 	}
 	if err := s.grow(ctx, rows); err != nil {
@@ -306,7 +306,7 @@ func (s *Store) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
 	if s.readOnly {
 		return errReadOnly
 	}
-	if err := s.holdLease(ctx); err != nil {
+	if err := s.waitForLease(ctx); err != nil {
 		return err
 	}
 	if err := s.outlast(ctx, st, notNil(partition), 0, ^uint64(0)); err != nil {
