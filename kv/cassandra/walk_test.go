@@ -1,10 +1,13 @@
 package cassandra_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"iter"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"ashlar/kv"
@@ -55,6 +58,40 @@ func TestWalkReadsAhead(t *testing.T) {
 	t.Logf("%d statements for the other rows", counted.total())
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestScanReadsPages counts the statements that read a long partition: one for each page.
+func TestScanReadsPages(t *testing.T) {
+	const rows, pages = 3000, 6 // of 64, 128, 256, 512, 1024 and 1024 rows
+	config := configure(t, "walks")
+	config.SplitBytes = 0 // the default
+	var read atomic.Int64
+	config.ObserveStatements(func(_ context.Context, statement string) {
+		if strings.HasPrefix(statement, "SELECT s, v") {
+			read.Add(1)
+		}
+	})
+	s := open(t, connect(t, config), newName(t), cassandra.Options{})
+	defer s.Close()
+	b := s.NewBatch()
+	for i := range uint64(rows) {
+		b.Put(list, []byte("p"), i, []byte("value"))
+	}
+	if err := s.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	read.Store(0)
+	c := s.Scan(t.Context(), list, []byte("p"), 0, rows)
+	seen := 0
+	for c.Next() {
+		seen++
+	}
+	if err := c.Close(); err != nil || seen != rows {
+		t.Errorf("%d rows, %v, expected %d", seen, err, rows)
+	}
+	if n := read.Load(); n != pages {
+		t.Errorf("%d statements, expected %d", n, pages)
 	}
 }
 
