@@ -147,12 +147,15 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
+// mayGrow reports whether a Write of rows counts sizes, and may begin parts. Such Writes follow one
+// another: a part that one begins must not start below a row that another puts into the part before.
+func (s *Store) mayGrow(rows []row) bool {
+	return !s.shared && slices.ContainsFunc(rows, func(r row) bool { return !r.table.Transient })
+}
+
 // grow counts the sampled rows of a batch that is about to be written, and begins new
 // parts where the last one is large enough.
 func (s *Store) grow(ctx context.Context, rows []row) error {
-	if s.shared {
-		return nil
-	}
 	for i := range rows {
 		r := &rows[i]
 		if r.table.Transient {
@@ -174,8 +177,6 @@ func (s *Store) growPart(ctx context.Context, r *row, weight int64) error {
 	if err := s.holdLease(ctx); err != nil {
 		return err
 	}
-	s.growing.Lock()
-	defer s.growing.Unlock()
 	c := s.cluster
 	st := c.table(r.table)
 	starts, _ := s.splits.known(r.table, r.partition)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"ashlar/kv"
 	"ashlar/kv/cassandra"
@@ -166,6 +168,60 @@ func TestRemovalCutOff(t *testing.T) {
 	}
 	if !found {
 		t.Error("a walk does not find the row that stays")
+	}
+}
+
+// TestSplitBesideWrite has a partition split while another Write is about to put a later row into it. The row must be
+// found.
+func TestSplitBesideWrite(t *testing.T) {
+	const (
+		before = 21  // rows of 28 bytes; two more make a part of splitBytes
+		first  = 128 // rows that are written at once
+	)
+	type slow struct{}
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var begin sync.Once
+	config := configure(t, "contract")
+	config.ObserveStatements(func(ctx context.Context, statement string) {
+		if ctx.Value(slow{}) != nil && strings.HasPrefix(statement, "INSERT INTO "+versions.Name) {
+			begin.Do(func() { close(begun) })
+			<-goOn
+		}
+	})
+	s := open(t, connect(t, config), newName(t), cassandra.Options{})
+	defer s.Close()
+	for n := range uint64(before) {
+		put(t, s, versions, "wide", n, fmt.Sprintf("value %02d", n))
+	}
+	written := make(chan error, 2)
+	write := func(ctx context.Context, others int, sort uint64) {
+		b := s.NewBatch()
+		for n := range others { // which are written before
+			b.Put(versions, fmt.Appendf(nil, "a %d", n), 1, []byte("value"))
+		}
+		b.Put(versions, []byte("wide"), sort, fmt.Appendf(nil, "value %02d", sort))
+		written <- s.Write(ctx, b)
+	}
+	go write(context.WithValue(t.Context(), slow{}, true), first, 50)
+	<-begun
+	go write(t.Context(), 0, 41)
+	var failed []error
+	select {
+	case err := <-written:
+		failed = append(failed, err)
+	case <-time.After(2 * time.Second): // it waits for the other
+	}
+	close(goOn)
+	for len(failed) < 2 {
+		failed = append(failed, <-written)
+	}
+	if err := errors.Join(failed...); err != nil {
+		t.Fatal(err)
+	}
+	for _, sort := range []uint64{before - 1, 41, 50} {
+		if value, err := s.Get(t.Context(), versions, []byte("wide"), sort, nil); err != nil || string(value) != fmt.Sprintf("value %02d", sort) {
+			t.Errorf("row %d: %q, %v", sort, value, err)
+		}
 	}
 }
 

@@ -83,8 +83,16 @@ func (s *Store) writeRows(ctx context.Context, rows []row) error {
 	if err := s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error { return s.createTables(ctx, rows) }); err != nil {
 		return err
 	}
-	if err := s.grow(ctx, rows); err != nil {
-		return err
+	if s.mayGrow(rows) {
+		select {
+		case s.growing <- struct{}{}:
+			defer func() { <-s.growing }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := s.grow(ctx, rows); err != nil {
+			return err
+		}
 	}
 	at := s.clock.next()
 	err := each(ctx, groups(s.places(rows)), func(ctx context.Context, group []place) error { return s.writeGroup(ctx, group, at) })
