@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,13 +88,26 @@ func (c *Cluster) define(ctx context.Context, session *gocql.Session, statements
 
 var errDisagree = errors.New("the nodes have different versions of the schema")
 
+// disagreement is errDisagree with the errors of nodes that did not say their version, as text: the time in
+// which a node must answer is not a deadline of the caller.
+func disagreement(silent []error) error {
+	if len(silent) == 0 {
+		return errDisagree
+	}
+	text := make([]string, len(silent))
+	for i, err := range silent {
+		text[i] = err.Error()
+	}
+	return fmt.Errorf("%w (%s)", errDisagree, strings.Join(text, "; "))
+}
+
 // agree waits until all nodes that answer have the same schema, and most do. The driver's own
 // function asks one node for the versions of all, which include those of nodes that are down.
 func (c *Cluster) agree(ctx context.Context, session *gocql.Session) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, agreementTimeout, errDisagree)
+	waiting, cancel := context.WithTimeout(ctx, agreementTimeout)
 	defer cancel()
 	for {
-		versions, all, err := c.schemaVersions(ctx, session)
+		versions, all, silent := c.schemaVersions(waiting, session)
 		for _, nodes := range versions {
 			if len(versions) == 1 && 2*nodes > all {
 				return nil
@@ -101,7 +115,9 @@ func (c *Cluster) agree(ctx context.Context, session *gocql.Session) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
+			return ctx.Err()
+		case <-waiting.Done():
+			return disagreement(silent)
 		case <-time.After(agreementRetry):
 		}
 	}
@@ -114,13 +130,12 @@ const (
 
 // schemaVersions asks the nodes for their schema version. It returns how many have each, the
 // number of all nodes, and why some did not answer.
-func (c *Cluster) schemaVersions(ctx context.Context, session *gocql.Session) (versions map[gocql.UUID]int, all int, err error) {
+func (c *Cluster) schemaVersions(ctx context.Context, session *gocql.Session) (versions map[gocql.UUID]int, all int, silent []error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	var (
-		asked  sync.WaitGroup
-		mu     sync.Mutex
-		failed []error
+		asked sync.WaitGroup
+		mu    sync.Mutex
 	)
 	versions = map[gocql.UUID]int{}
 	hosts := slices.DeleteFunc(session.GetHosts(), func(host *gocql.HostInfo) bool { return !c.asks(host) })
@@ -132,14 +147,14 @@ func (c *Cluster) schemaVersions(ctx context.Context, session *gocql.Session) (v
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failed = append(failed, fmt.Errorf("node %s: %w", host.ConnectAddress(), err))
+				silent = append(silent, fmt.Errorf("node %s: %w", host.ConnectAddress(), err))
 				return
 			}
 			versions[version]++
 		})
 	}
 	asked.Wait()
-	return versions, len(hosts), errors.Join(failed...)
+	return versions, len(hosts), silent
 }
 
 // checkSchema refuses a keyspace that holds something else, or another version. It creates
