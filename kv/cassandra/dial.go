@@ -42,7 +42,10 @@ func (d *dialer) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.Dia
 	if err != nil {
 		return nil, err
 	}
-	dialed, err := gocql.WrapTLS(ctx, plain, host.HostnameAndPort(), d.config)
+	// The driver sets no limit: for a node that says nothing it would wait for ever, and not try others.
+	handshake, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	dialed, err := gocql.WrapTLS(handshake, plain, host.HostnameAndPort(), d.config)
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,12 @@ package cassandra_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/kv/cassandra"
 )
@@ -31,5 +33,24 @@ func TestConnectIsCanceled(t *testing.T) {
 	_, err := cassandra.Connect(ctx, config, true)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped before a node answered") {
 		t.Errorf("%v, expected that it was stopped before a node answered", err)
+	}
+}
+
+// A node that accepts connections and says nothing is given up, with TLS too: there may be others.
+func TestSilentHandshake(t *testing.T) {
+	config := cassandra.Config{Hosts: []string{"127.0.0.1"}, TLS: new(tls.Config)}
+	config.Connect(func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		go func() {
+			defer there.Close()
+			_, _ = there.Read(make([]byte, 1<<10)) // the client's first message
+			<-t.Context().Done()
+		}()
+		return here, nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := cassandra.Connect(ctx, config, true); err == nil || ctx.Err() != nil {
+		t.Errorf("%v, context: %v, expected that the node is given up before", err, ctx.Err())
 	}
 }
