@@ -129,6 +129,18 @@ type KeyEdit struct {
 	Expires *time.Time // zero: never
 }
 
+// EditTo returns the edit that gives k a name and rules. It leaves out what k has already: another
+// process may have changed that in the meantime.
+func (k *Key) EditTo(name string, rules Rules) (e KeyEdit) {
+	if name != k.Name {
+		e.Name = &name
+	}
+	if !rules.stored().equal(k.Rules) {
+		e.Rules = &rules
+	}
+	return e
+}
+
 // Edit applies all changes in e to a live key, named as for Revoke, or none if any of them
 // is invalid. When Edit returns, every later Check sees the changes. They are durable, unless
 // the returned key is Unsaved.
@@ -272,7 +284,17 @@ func (r *Keyring) countChange() error {
 func (r *Keyring) change(ctx context.Context, idOrName, doing string, o order, edit func(*revision) error) (Key, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
-	before, err := r.find(idOrName)
+	if _, err := r.find(idOrName); err != nil { // before others have to wait
+		return Key{}, err
+	}
+	unlock, err := r.accounts.rows.lock(ctx, o)
+	switch {
+	case err == nil:
+		defer unlock()
+	case o == onceDurable: // a restriction goes without the lock
+		return Key{}, err
+	}
+	before, err := r.latest(ctx, o, idOrName)
 	if err != nil {
 		return Key{}, err
 	}

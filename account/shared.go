@@ -22,10 +22,10 @@ import (
 //     [Keyring.Refresh] reads the pointer, and all rows if it has changed.
 //   - Numbers of revisions end with random bits, so that two processes that change the same
 //     thing at once write two rows. The one with the greater number holds.
-//   - A change of an account begins with its newest row in the store. Otherwise a process that
-//     has not called Refresh since, and only records that a user signed in, would undo the
-//     removal of a passkey. The pointer `changing` is locked meanwhile, so that no other process
-//     begins with the same row.
+//   - A change of an account or a key begins with its newest row in the store. Otherwise a process
+//     that has not called Refresh since, and only records that a user signed in, would undo the
+//     removal of a passkey, and a new name would undo a limit. The pointer `changing` is locked
+//     meanwhile, so that no other process begins with the same row.
 //   - An account is created under the same lock, once all that others have changed is read.
 //   - A key that has been revoked by any of its revisions stays revoked.
 //   - An account is deleted by its greatest possible revision. Rows that another process writes
@@ -160,7 +160,7 @@ func (a *Accounts) lockToCreate(ctx context.Context) (unlock func(), err error) 
 	return unlock, nil
 }
 
-// pointerChanging is locked while a process changes an account of a shared store: its value is a
+// pointerChanging is locked while a process changes an account or a key of a shared store: its value is a
 // random text then, else unlocked. A process that ends in the middle leaves it locked.
 const pointerChanging = "changing"
 
@@ -176,7 +176,7 @@ const (
 	restrictionTime = time.Second
 )
 
-// lock returns when no other process changes an account of a shared store, and what ends that. The change
+// lock returns when no other process changes an account or a key of a shared store, and what ends that. The change
 // that follows has an order.
 func (r *rows) lock(ctx context.Context, o order) (unlock func(), err error) {
 	if !r.shared {
@@ -228,7 +228,7 @@ func (r *rows) unlock(ctx context.Context, mine []byte) {
 	}
 }
 
-// latestTime bounds how long a change of an account waits for its newest row.
+// latestTime bounds how long a change waits for the newest row of what it changes.
 const latestTime = 2 * time.Second
 
 // latest returns the current revision of an account, for a change in the given order. If the
@@ -250,6 +250,28 @@ func (a *Accounts) latest(ctx context.Context, o order, idOrEmail string) (*pers
 		return nil, fmt.Errorf("account: read account %s: %w", p.ID, err)
 	}
 	return a.find(p.ID.String())
+}
+
+// latest returns the current revision of a key, for a change in the given order. If the newest row
+// of a shared store cannot be read, a restriction begins with the revision in memory. The write
+// lock is held.
+func (r *Keyring) latest(ctx context.Context, o order, idOrName string) (*revision, error) {
+	known, err := r.find(idOrName)
+	rows := r.accounts.rows
+	if err != nil || !rows.shared {
+		return known, err
+	}
+	// A client that disconnects does not make the change begin with an old revision.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), latestTime)
+	defer cancel()
+	value, number, err := rows.store.Newest(ctx, keyRevisions, known.first[:], lastRevision, nil)
+	switch {
+	case err != nil && o == onceDurable:
+		return nil, fmt.Errorf("account: read key %s: %w", known.ID, err)
+	case err != nil || number <= known.number:
+		return known, nil
+	}
+	return r.decode(known.first, row{number, value}).endedAt(toSeconds(known.Revoked)), nil
 }
 
 // revoked returns when a row of a key says that it was revoked, 0 if it does not.

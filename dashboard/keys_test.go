@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/password"
 	"ashlar/dashboard/site"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 var (
@@ -139,6 +143,46 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 	b.get(path).says(t, 200, "This key cannot be used")
 	b.get(path+"/rotate").says(t, 404)
 	b.post(path, url.Values{"name": {"again"}}).says(t, 404)
+}
+
+// A form that changes the name of a key leaves a limit that another process has just set.
+func TestKeyFormLeavesOtherChanges(t *testing.T) {
+	store, err := pebble.Open(pebble.Options{Path: "accounts", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	open := func() (*account.Accounts, *account.Keyring) {
+		t.Helper()
+		quick := password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}
+		accounts, err := account.OpenAccounts(t.Context(), store, account.Config{Registration: account.RegistrationOpen, Password: quick, Shared: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := account.OpenKeyring(t.Context(), accounts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return accounts, keys
+	}
+	accounts, keys := open()
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) { c.Accounts, c.Keys = accounts, keys })
+	s.accounts, s.keys = accounts, keys
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	issued, err := keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{PerSecond: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/keys/" + issued.Key.ID.String()
+	shown := b.get(path)
+	_, there := open()
+	if _, err := there.Restrict(t.Context(), issued.Key.ID.String(), account.Rules{PerSecond: 3}); err != nil {
+		t.Fatal(err)
+	}
+	b.post(path, shown.typed("name", "renamed")).leads(t, path)
+	if k, ok := keys.Check(issued.APIKey); !ok || k.Name != "renamed" || k.Rules == nil || k.Rules.PerSecond != 3 {
+		t.Errorf("renamed, it is %+v, expected the limit of the other process", k)
+	}
 }
 
 // A restriction to a network stays while that network is not served, until the user removes

@@ -110,7 +110,7 @@ func change(v *site.Visit) error {
 	if !f.OK() {
 		return showKey(v, k, f, networks)
 	}
-	edit := account.KeyEdit{Name: &name, Rules: &rules}
+	edit := k.EditTo(name, rules)
 	if f.Value("expires") != endDay(&k) { // keeps the time of day, which the form does not show
 		edit.Expires = &expires
 	}
