@@ -149,6 +149,32 @@ func TestDay(t *testing.T) {
 	}
 }
 
+// A clock that shows the next day for a while does not give the quota of the day again.
+func TestDayAfterAJumpOfTheClock(t *testing.T) {
+	morning := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
+	tomorrow := morning.Add(24 * time.Hour)
+	var d Day
+	d.Spend(morning, 90, 100)
+	for jump := range 3 {
+		if _, ok := d.Spend(tomorrow, 2, 100); !ok {
+			t.Errorf("jump %d: refused while the clock shows the next day", jump)
+		}
+		used := uint64(90 + 2*(jump+1))
+		if _, ok := d.Spend(morning, 10, 100); ok || d.Used(morning) != used {
+			t.Errorf("jump %d: spent again: %t, used %d, want %d", jump, ok, d.Used(morning), used)
+		}
+	}
+	if _, ok := d.Spend(morning, 4, 100); !ok {
+		t.Error("the rest of the day is refused")
+	}
+	if _, ok := d.Spend(tomorrow, 100, 100); !ok {
+		t.Error("refused on the next day")
+	}
+	if used := d.Used(tomorrow.Add(-48 * time.Hour)); used != 100 { // a day of which nothing is known
+		t.Errorf("%d are used two days before, expected 100", used)
+	}
+}
+
 func TestBudget(t *testing.T) {
 	b := NewBudget(240 << 10)
 	var greedy, modest, late Holding

@@ -8,9 +8,13 @@ import (
 // Day counts what is spent in one day, UTC. The zero value has spent nothing.
 type Day struct {
 	mu     sync.Mutex
-	day    int64  // guarded by mu: days since 1970
-	used   uint64 // guarded by mu: credits that this process has spent
-	others uint64 // guarded by mu: credits that other processes have spent, as far as is known
+	day    int64    // guarded by mu: days since 1970
+	used   uint64   // guarded by mu: credits that this process has spent
+	others uint64   // guarded by mu: credits that other processes have spent, as far as is known
+	before struct { // guarded by mu: the day before that one, as the clock showed them
+		day  int64
+		used uint64
+	}
 
 	divided bool    // guarded by mu: other processes may spend of the same quota
 	share   float64 // guarded by mu: of what was left when it was divided, for this process
@@ -114,12 +118,17 @@ func (d *Day) Used(now time.Time) uint64 {
 }
 
 // turn begins a new day. A clock that is set back does not give the quota again: what was
-// spent counts for the day that the clock shows now. So a clock that was ahead for a while
-// does not keep a quota spent until the day that it showed.
+// spent counts for the day that the clock shows now, with what was spent in that day before. So
+// a clock that was ahead for a while does not keep a quota spent until the day that it showed.
 func (d *Day) turn(now time.Time) {
-	day := now.Unix() / secondsOfDay
-	if day > d.day {
+	day := dayOf(now)
+	switch {
+	case day > d.day:
+		d.before.day, d.before.used = d.day, d.used
 		d.used, d.others, d.spent = 0, 0, 0
+	case day < d.day && day == d.before.day:
+		d.used += d.before.used
+		d.before.used = 0
 	}
 	d.day = day
 }
