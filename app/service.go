@@ -263,15 +263,10 @@ func (s *Service) restoreSpent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range accounts {
-		if k, err := s.keys.Session(a.ID); err == nil { // a disabled one spends nothing
-			keys = append(keys, *k)
-		}
+	for _, a := range accounts { // disabled ones may be enabled again today
+		keys = append(keys, account.Key{ID: account.KeyID(a.ID), Owner: a.ID}) // stands for calls without a key
 	}
-	for i := range keys {
-		if keys[i].Unreadable != "" {
-			continue // it spends nothing
-		}
+	for i := range keys { // unreadable ones too, for the quota of their account
 		credits, err := s.usage.Today(ctx, keys[i].ID)
 		if err != nil {
 			return err
