@@ -37,22 +37,10 @@ func TestUsage(t *testing.T) {
 		}
 		return sum
 	}
-	// reader starts a reader, which keeps its name when it has the same address again.
 	reader := func(address string) (*node.Process, func(requests int)) {
 		t.Helper()
-		a := process(t, newKeyspace(t), "reader", "listen: "+address)
-		p, err := a.ServeBy(t.Context(), a.Config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.Kill)
-		ready, err := shell.CreateKey(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := node.NewClient("http://" + address + "/v3/" + ready)
-		within(t, "the reader answers", func() bool { _, _, err := head(t, client); return err == nil })
-		client = node.NewClient("http://" + address + "/v3/" + key)
+		p := readerAt(t, shell, address)
+		client := node.NewClient("http://" + address + "/v3/" + key)
 		return p, func(requests int) {
 			t.Helper()
 			for range requests {
