@@ -47,10 +47,11 @@ var errCallMemory = errors.New("execution aborted (memory limit of 128 MiB)")
 
 // memoryMeter counts what the state of one call holds, or what that of a simulation of blocks reads and logs.
 type memoryMeter struct {
-	read     int     // bytes, until the call ends
-	written  int     // bytes in this run, including reverted ones: maps and lists do not shrink
-	exceeded error   // the limit that is exceeded, nil for none; then nothing more is kept
-	machine  *vm.EVM // that runs, nil for none
+	read     int        // bytes, until the call ends
+	written  int        // bytes in this run, including reverted ones: maps and lists do not shrink
+	exceeded error      // the limit that is exceeded, nil for none; then nothing more is kept
+	machine  *vm.EVM    // that runs, nil for none
+	codes    *codeWatch // of the run; nil: it ends soon enough without
 }
 
 // write counts written bytes. It reports whether the call is still within its limit.
@@ -79,9 +80,10 @@ func (m *memoryMeter) check() bool {
 // recovers it.
 var errUnwound = errors.New("execute: the run was unwound")
 
-// endCanceled ends the run of a canceled EVM where it calls or creates a contract or hashes memory.
-// The EVM itself looks only at jumps, and needs none in code of megabytes, which overrides can have:
-// 12,000 creations with 8 MiB each take 14 seconds, and hashes of as much 10.
+// endCanceled ends the run of a canceled EVM where it calls or creates a contract or hashes memory,
+// and elsewhere in code that a codeWatch finds. The EVM itself looks only at jumps, and needs none in
+// code of megabytes, which overrides can have: 12,000 creations with 8 MiB each take 14 seconds, and
+// hashes of as much 10.
 func (m *memoryMeter) endCanceled() {
 	if m.machine != nil && m.machine.Cancelled() {
 		panic(errUnwound)

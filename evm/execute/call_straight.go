@@ -1,0 +1,130 @@
+package execute
+
+import (
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/vm"
+)
+
+// A canceled EVM ends at its next jump. Instructions that copy memory take so long for their gas that
+// code without jumps runs on for seconds: 3.8 GB are copied for 360 million gas, and made first if
+// they are beyond the end of what is copied. Where that is possible, each instruction looks whether
+// the run is canceled. It then takes two to three times as long, so most calls must go without:
+//
+//	gas         code                    looks
+//	up to 100M  any                     at jumps, calls and hashes
+//	more        as compilers write it   at jumps, calls and hashes
+//	more        a long stretch          at each instruction
+//	more        of a nested creation    at each instruction
+
+const (
+	// unwatchedGas is the gas for which no code runs on for long.
+	unwatchedGas = 100_000_000
+	// slowStretch is how many slow instructions may come between two that end a canceled run. With
+	// 600 million gas each copies 18 MB at most.
+	slowStretch = 16
+)
+
+// codeWatch finds the code of a run that each instruction must be able to end.
+type codeWatch struct {
+	meter    *memoryMeter
+	initCode []byte         // of the message, until it runs; nil: none
+	seen     map[*byte]bool // first bytes of codes that are ordinary
+}
+
+// watchCodes has a run end soon after it is canceled, and returns its hooks, which are nil if there are none.
+func (m *memoryMeter) watchCodes(message *core.Message, hooks *tracing.Hooks) *tracing.Hooks {
+	m.codes = nil
+	switch {
+	case message.GasLimit <= unwatchedGas:
+	case hooks != nil:
+		return m.endingCanceled(hooks)
+	default:
+		m.codes = &codeWatch{meter: m, seen: make(map[*byte]bool)}
+		if message.To == nil {
+			m.codes.initCode = message.Data
+		}
+	}
+	return hooks
+}
+
+// endingCanceled returns hooks that end a canceled run at the next instruction, in front of other
+// hooks, which may be nil.
+func (m *memoryMeter) endingCanceled(others *tracing.Hooks) *tracing.Hooks {
+	hooks := new(tracing.Hooks)
+	if others != nil {
+		*hooks = *others
+	}
+	hooks.OnOpcode = nil
+	hooks.OnOpcodeV2 = func(pc uint64, op byte, gas, cost tracing.Gas, scope tracing.OpContext, data []byte, depth int, err error) {
+		m.endCanceled()
+		others.EmitOpcode(pc, op, gas, cost, scope, data, depth, err)
+	}
+	return hooks
+}
+
+// runs is called before code runs, or is copied.
+func (c *codeWatch) runs(code []byte) {
+	if c == nil || len(code) == 0 || c.seen[&code[0]] {
+		return
+	}
+	if hasSlowStretch(code) {
+		c.watch()
+		return
+	}
+	c.seen[&code[0]] = true
+}
+
+// creates is called before a contract is created. Only the code of the message is known.
+func (c *codeWatch) creates() {
+	switch {
+	case c == nil:
+	case c.initCode != nil:
+		c.runs(c.initCode)
+		c.initCode = nil
+	default:
+		c.watch()
+	}
+}
+
+// watch has each instruction look, in frames that begin from now on.
+func (c *codeWatch) watch() {
+	if machine := c.meter.machine; machine != nil && machine.Config.Tracer == nil {
+		machine.Config.Tracer = c.meter.endingCanceled(nil)
+	}
+}
+
+// hasSlowStretch reports whether code has more slow instructions than slowStretch that may run without
+// one between them that ends a canceled run. Calls do not count: one that cannot pay does not look.
+func hasSlowStretch(code []byte) bool {
+	slow := 0
+	for i := 0; i < len(code); i++ {
+		switch op := vm.OpCode(code[i]); op {
+		case vm.JUMP, vm.JUMPI, vm.KECCAK256, vm.STOP, vm.RETURN, vm.REVERT, vm.INVALID, vm.SELFDESTRUCT:
+			slow = 0
+		case vm.CALLDATACOPY, vm.CODECOPY, vm.EXTCODECOPY, vm.RETURNDATACOPY, vm.MCOPY, vm.EXP:
+			if slow++; slow > slowStretch {
+				return true
+			}
+		default:
+			if op.IsPush() {
+				i += int(op - vm.PUSH0)
+			}
+		}
+	}
+	return false
+}
+
+// GetCode implements vm.StateDB. The EVM asks it before it runs code.
+func (s *callState) GetCode(address common.Address) []byte {
+	code := s.StateDB.GetCode(address)
+	s.memory.codes.runs(code)
+	return code
+}
+
+// CreateContract implements vm.StateDB. The EVM calls it before it runs the code that creates a contract.
+func (s *callState) CreateContract(address common.Address) {
+	s.memory.codes.creates()
+	s.StateDB.CreateContract(address)
+}

@@ -1,0 +1,176 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/core/vm/program"
+)
+
+// askedHashes calls a function when the hash of a block is asked for.
+type askedHashes func(number uint64)
+
+// BlockHash implements [BlockHashes].
+func (a askedHashes) BlockHash(_ context.Context, number uint64) (common.Hash, error) {
+	a(number)
+	return common.Hash{}, nil
+}
+
+// Numbers of blocks whose hashes code asks for when it begins and when it ends.
+const askedFirst, askedLast = 900, 901
+
+// between returns code that asks for two hashes and runs instructions between them.
+func between(times int, ops ...vm.OpCode) []byte {
+	p := program.New().Push(uint64(askedFirst)).Op(vm.BLOCKHASH, vm.POP)
+	for range times {
+		p.Op(ops...)
+	}
+	return p.Push(uint64(askedLast)).Op(vm.BLOCKHASH, vm.POP, vm.STOP).Bytes()
+}
+
+// A run whose client has left ends between slow instructions without jumps, whoever runs them, if its gas pays
+// for many.
+func TestCanceledRunEndsBetweenSlowInstructions(t *testing.T) {
+	callee := common.Address{19: 0xee}
+	codes := map[string][]byte{
+		"CODECOPY":       between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY),
+		"CALLDATACOPY":   between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CALLDATACOPY),
+		"RETURNDATACOPY": between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.RETURNDATACOPY),
+		"EXTCODECOPY":    between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.ADDRESS, vm.EXTCODECOPY),
+		"MCOPY":          between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.MCOPY),
+		"EXP":            between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.EXP, vm.POP),
+		"calls that cannot pay": between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY,
+			vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CALLVALUE, vm.NOT, vm.PUSH0, vm.GAS, vm.CALL, vm.POP),
+	}
+	create := func(code []byte) []byte {
+		return program.New().Mstore(code, 0).Push(len(code)).Push(0).Push(0).Op(vm.CREATE).Bytes()
+	}
+	ways := map[string]func(code []byte) (main []byte, message Message){
+		"call": func(code []byte) ([]byte, Message) { return code, Message{To: &contract} },
+		"call by a call": func(code []byte) ([]byte, Message) {
+			return program.New().Call(nil, callee, 0, 0, 0, 0, 0).Bytes(), Message{To: &contract}
+		},
+		"creation":        func(code []byte) ([]byte, Message) { return nil, Message{Data: code} },
+		"nested creation": func(code []byte) ([]byte, Message) { return create(code), Message{To: &contract} },
+	}
+	for name, code := range codes {
+		for way, arrange := range ways {
+			for _, traced := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, traced %t", name, way, traced), func(t *testing.T) {
+					main, message := arrange(code)
+					w := newWorld()
+					w.put(contract, 1, main)
+					w.put(callee, 1, code)
+					leaveBetween(t, w, message, traced)
+				})
+			}
+		}
+	}
+}
+
+// leaveBetween runs a message, whose client leaves when the first hash is asked for, and expects that the last one is not.
+func leaveBetween(t *testing.T, w *world, message Message, traced bool) {
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	at := w.at()
+	var s *simulation
+	began := false
+	at.Hashes = askedHashes(func(number uint64) {
+		if number == askedLast {
+			t.Error("the run went on to its end")
+		}
+		began = true
+		leave()
+		for machine := s.state.memory.machine; !machine.Cancelled(); {
+			runtime.Gosched()
+		}
+	})
+	s = newCaller(t).newSimulation(ctx, at)
+	s.lasting = traced
+	message.Gas = ptr[uint64](unwatchedGas + 1)
+	err := s.do(CallOptions{}, func(s *simulation) error {
+		if traced {
+			return s.trace(ctx, &message, Tracer{Hooks: new(tracing.Hooks), Stop: func(error) {}})
+		}
+		m, err := s.message(&message)
+		if err == nil {
+			_, err = s.try(m, nil)
+		}
+		return err
+	})
+	if !traced && !errors.Is(err, errAborted) || traced && err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if !began {
+		t.Error("the code did not run")
+	}
+}
+
+// Instructions of ordinary code do not look whether the run is canceled, and nor do those of a call with little gas.
+func TestOrdinaryCodeIsNotWatched(t *testing.T) {
+	jumps := program.New()
+	for range 3 * slowStretch {
+		jumps.Op(vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY)
+		_, at := jumps.Jumpdest()
+		jumps.Push(0).Push(at).Op(vm.JUMPI)
+	}
+	pushes := program.New()
+	for range slowStretch + 1 {
+		pushes.Op(vm.PUSH1, vm.CODECOPY, vm.POP)
+	}
+	ends := program.New()
+	for range slowStretch + 1 {
+		ends.Op(vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY, vm.PUSH0, vm.PUSH0, vm.RETURN)
+	}
+	copies := between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY)
+	for _, test := range []struct {
+		name string
+		code []byte
+		gas  uint64
+		want bool
+	}{
+		{"jumps between the copies", jumps.Bytes(), unwatchedGas + 1, false},
+		{"copies that are data", pushes.Bytes(), unwatchedGas + 1, false},
+		{"ends between the copies", ends.Bytes(), unwatchedGas + 1, false},
+		{"few copies", between(slowStretch, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY), unwatchedGas + 1, false},
+		{"little gas", copies, unwatchedGas, false},
+		{"many copies", copies, unwatchedGas + 1, true},
+	} {
+		for _, created := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, created %t", test.name, created), func(t *testing.T) {
+				w := newWorld()
+				w.put(contract, 1, test.code)
+				message := &Message{To: &contract, Gas: &test.gas}
+				if created {
+					message.To, message.Data = nil, test.code
+				}
+				s := newCaller(t).newSimulation(t.Context(), w.at())
+				err := s.do(CallOptions{}, func(s *simulation) error {
+					m, err := s.message(message)
+					if err != nil {
+						return err
+					}
+					machine := s.machine(m, &s.state, nil)
+					defer machine.Release()
+					if _, err = core.ApplyMessage(machine, m, nil); err != nil {
+						return err
+					}
+					if got := machine.Config.Tracer != nil; got != test.want {
+						t.Errorf("each instruction looks: %t, want %t", got, test.want)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
