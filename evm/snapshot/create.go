@@ -128,11 +128,14 @@ func (c *Creator) Progress() Progress {
 	}
 }
 
-// Run writes the snapshot and returns the size of its chunks. An interrupted one begins anew;
-// chunks of the interrupted one that are not part of the new one are removed.
+// Run writes the snapshot and returns the size of its chunks. If one was interrupted in the folder,
+// its chunks are removed first: those of another block would only take space.
 func (c *Creator) Run(ctx context.Context) (int64, error) {
 	defer c.encoder.Close()
 	if err := os.MkdirAll(c.folder, 0o755); err != nil {
+		return 0, err
+	}
+	if err := removeChunks(c.folder); err != nil {
 		return 0, err
 	}
 	for _, write := range []func(context.Context) error{c.writeHeaders, c.writeBlocks, c.writeState, c.writeBodies} {
@@ -148,7 +151,7 @@ func (c *Creator) Run(ctx context.Context) (int64, error) {
 	if len(text) >= maxManifest {
 		return 0, fmt.Errorf("the manifest would have %d bytes (want less than %d)", len(text), maxManifest)
 	}
-	if err := c.removeOthers(); err != nil {
+	if err := syncFolder(c.folder); err != nil { // the manifest names chunks that are there
 		return 0, err
 	}
 	if err := writeFile(c.folder, manifestName, append(text, '\n')); err != nil {

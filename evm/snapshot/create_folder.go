@@ -32,27 +32,20 @@ func checkFolder(folder string) error {
 	return nil
 }
 
-// removeOthers removes chunks of an interrupted snapshot that are not part of this one, and
-// makes the names of the others durable.
-func (c *Creator) removeOthers() error {
-	keep := make(map[string]bool)
-	for kind, chunks := range c.manifest.Chunks {
-		for i := range chunks {
-			keep[chunks[i].name(kind, i)] = true
-		}
-	}
-	entries, err := os.ReadDir(c.folder)
+// removeChunks removes the chunks of an interrupted snapshot.
+func removeChunks(folder string) error {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); !keep[name] && ours.MatchString(name) {
-			if err := os.Remove(filepath.Join(c.folder, name)); err != nil {
+		if name := entry.Name(); ours.MatchString(name) {
+			if err := os.Remove(filepath.Join(folder, name)); err != nil {
 				return err
 			}
 		}
 	}
-	return syncFolder(c.folder)
+	return nil
 }
 
 func syncFolder(path string) error {

@@ -155,13 +155,15 @@ func (e *ending) Err() error {
 }
 
 // TestCreateInterrupted: an interrupted snapshot has no manifest, and the next one in the
-// same folder is like one that was not interrupted.
+// same folder removes its files first and is like one that was not interrupted.
 func TestCreateInterrupted(t *testing.T) {
 	m := newMaker(t)
 	want := contents(t, m.made(headNumber, startNumber))
 	head, from := uint64(headNumber), uint64(startNumber)
 	folder := filepath.Join(t.TempDir(), "out")
 	options := snapshot.Options{Folder: folder, Head: &head, From: &from, ChunkBytes: 2000}
+	// What a kill or another snapshot leaves.
+	left := []string{"slots-00000-0123456789abcdef.zst", "slots-00001-0123456789abcdef.zst.unfinished", "manifest.json.unfinished"}
 	interrupted := 0
 	for asked := int64(1); ; asked *= 3 {
 		ctx := &ending{Context: t.Context()}
@@ -181,11 +183,15 @@ func TestCreateInterrupted(t *testing.T) {
 		if _, ok := files["manifest.json"]; ok {
 			t.Error("an interrupted snapshot has a manifest")
 		}
+		for _, name := range left {
+			if _, ok := files[name]; ok {
+				t.Errorf("%s of an earlier snapshot takes space beside the new one", name)
+			}
+		}
 		if _, err := m.load(t.Context(), ingesttest.Store(t), folder, headNumber); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("loaded an interrupted snapshot: %v", err)
 		}
-		// What a kill or another snapshot leaves.
-		for _, name := range []string{"slots-00000-0123456789abcdef.zst", "slots-00001-0123456789abcdef.zst.unfinished", "manifest.json.unfinished"} {
+		for _, name := range left {
 			if err := os.WriteFile(filepath.Join(folder, name), []byte("left"), 0o600); err != nil {
 				t.Fatal(err)
 			}
