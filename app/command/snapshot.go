@@ -94,6 +94,7 @@ func (s SnapshotCreate) write(ctx context.Context, f family.Family, opened kv.St
 	})
 	size, err := under.Run(ctx)
 	bar.end()
+	err = adviseOnFull(err, "There is no snapshot yet. Free some space and run the same command again: it begins anew, and removes what this one has written")
 	if err != nil {
 		return fmt.Errorf("network %s: snapshot of block %d: %w", s.Network, under.Head().Number, err)
 	}
