@@ -240,7 +240,7 @@ func (c *Call) says(err error) int {
 		return 3
 	case errors.As(err, &node):
 		return 2
-	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrCallTooLarge):
+	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrCallTooLarge), errors.Is(err, ErrCallRefused):
 		return 1
 	}
 	return 0

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,5 +95,96 @@ func TestCallsThatAreTooLarge(t *testing.T) {
 		if !s.Usable {
 			t.Errorf("a node is not used: %s", s.Why)
 		}
+	}
+}
+
+// A firewall before a node refuses calls because of what a client has put into them. Other calls go on
+// to be answered.
+func TestRefusedCallsSayNothing(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotAcceptable} {
+		one, other := newFake(t, 7, 10), newFake(t, 7, 10)
+		for _, f := range []*fake{one, other} {
+			f.raw = func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+				if !bytes.Contains(body, []byte("union select")) {
+					return false
+				}
+				http.Error(w, "<html>blocked</html>", status)
+				return true
+			}
+		}
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(one, other)})
+		usable(t, p, 2)
+		for i := range 2 * breakAfter {
+			_, err := p.Ask(t.Context(), Call{Method: "eth_call", Params: fmt.Appendf(nil, `["union select %d"]`, i)})
+			if !errors.Is(err, ErrCallRefused) || !errors.Is(err, ErrUnavailable) {
+				t.Fatalf("status %d: %v, expected that the call is refused", status, err)
+			}
+			if _, err := p.Ask(t.Context(), Call{Method: "eth_call", Params: json.RawMessage(`["0x"]`)}); err != nil {
+				t.Fatalf("status %d: a call after %d that were refused: %v", status, i+1, err)
+			}
+		}
+		for _, s := range p.Status() {
+			if !s.Usable {
+				t.Errorf("status %d: a node is not used: %s", status, s.Why)
+			}
+		}
+	}
+}
+
+// A node that refuses the key of the operator has not answered the call, although it sends a JSON-RPC
+// error: another node is asked, and no client sees what the node says about the key.
+func TestKeyIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		status      int
+		message     string
+		unsupported bool // is how the error is understood
+	}{
+		{http.StatusUnauthorized, "invalid project id", false},
+		{http.StatusPaymentRequired, "the plan has ended", false},
+		{http.StatusForbidden, "project ID is disabled", false},
+		{http.StatusForbidden, "method not allowed: the rules of the key list others", true},
+	} {
+		bad, good := newFake(t, 7, 10), newFake(t, 7, 10)
+		bad.raw = func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			if !bytes.Contains(body, []byte(`"m"`)) {
+				return false
+			}
+			w.WriteHeader(c.status)
+			_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": 1, "error": NodeError{Code: -32600, Message: c.message}})
+			return true
+		}
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: append(nodesOf(bad), Node{URL: good.URL, Backup: true})})
+		usable(t, p, 2)
+		if got := mustAsk(t, p, Call{Method: "m"}); got != `"m"` {
+			t.Errorf("%s: the answer is %s", c.message, got)
+		}
+		if supported := p.Status()[0].Methods["m"]; supported == c.unsupported {
+			t.Errorf("%s: the method counts as supported: %t", c.message, supported)
+		}
+		alone := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(bad)})
+		usable(t, alone, 1)
+		var node *NodeError
+		if _, err := alone.Ask(t.Context(), Call{Method: "m"}); errors.As(err, &node) != c.unsupported {
+			t.Errorf("%s: without another node: %v", c.message, err)
+		}
+	}
+}
+
+// A plan that allows only short ranges of logs says so with status 403: the range can be divided.
+func TestRangeOfAPlanIsRefused(t *testing.T) {
+	f := newFake(t, 7, 10)
+	f.raw = func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		if !bytes.Contains(body, []byte("eth_getLogs")) {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Block range limit exceeded"}}`))
+		return true
+	}
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	var node *NodeError
+	if _, err := p.Ask(t.Context(), Call{Method: "eth_getLogs"}); !errors.As(err, &node) || !IsTooMuch(node) {
+		t.Errorf("%v, expected the error of the node", err)
 	}
 }

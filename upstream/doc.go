@@ -14,6 +14,8 @@
 //     answer fails [Call.Check] with [ErrLie] is left alone for longer.
 //   - An error that a node gives deliberately, such as a revert, is an answer: a
 //     [*NodeError]. All other errors mean that no node answered.
+//   - Neither an error of a node, nor an HTTP status with which a proxy before it refuses what a
+//     call contains, makes the node count as down: a client may have caused it.
 //
 // Answers are not trusted. The pool checks only that an answer is JSON-RPC; everything else
 // is up to Check. Errors and logs never contain a node's URL, which may hold a key.

@@ -27,6 +27,9 @@ var (
 	ErrTooLarge = errors.New("the answer is too large")
 	// ErrCallTooLarge means that a call is larger than nodes, or proxies before them, accept.
 	ErrCallTooLarge = errors.New("the call is too large for the node")
+	// ErrCallRefused means that nodes, or proxies before them, refuse a call with an HTTP status and no
+	// JSON-RPC error. It may be because of what the client has sent.
+	ErrCallRefused = errors.New("the node refuses the call")
 	// ErrUnsupported means that no node has the method.
 	ErrUnsupported = errors.New("no upstream has the method")
 )
@@ -187,9 +190,32 @@ func IsTooMuch(e *NodeError) bool {
 type httpError struct {
 	status int
 	after  time.Duration // which the node asked to wait; 0: unknown
+	said   string        // for the log
 }
 
-func (e *httpError) Error() string { return fmt.Sprintf("HTTP status %d", e.status) }
+func (e *httpError) Error() string {
+	if e.said != "" {
+		return fmt.Sprintf("HTTP status %d: %s", e.status, e.said)
+	}
+	return fmt.Sprintf("HTTP status %d", e.status)
+}
+
+// Is reports whether the status is [ErrCallRefused]: it blames the request, and not its credentials or
+// its time. Firewalls refuse texts, for example, which clients can put into params.
+func (e *httpError) Is(target error) bool {
+	switch e.status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusProxyAuthRequired,
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return target == ErrCallRefused && e.status/100 == 4
+}
+
+// ofOperator reports whether an HTTP status is about the key with which the operator's calls are made,
+// or what it pays for.
+func ofOperator(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusPaymentRequired || status == http.StatusForbidden
+}
 
 // IsTooLarge reports whether an answer is larger than [Config.Bytes], or than its account has memory for.
 func IsTooLarge(err error) bool {

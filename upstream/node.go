@@ -246,6 +246,9 @@ func (n *node) fail(r *methodRecord, now time.Time, err error) {
 		n.failures = 0 // it answers; a client's call must not make it count as down
 		return
 	}
+	if errors.Is(err, ErrCallRefused) {
+		return // likewise; whether it refuses all calls, polls tell
+	}
 	if r.failures++; r.failures >= breakAfter {
 		r.broken = now.Add(min(firstBreak<<min(r.failures-breakAfter, 10), longBreak))
 	}

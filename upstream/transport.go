@@ -154,13 +154,17 @@ func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) (
 	case answer.StatusCode/100 != 2:
 		// Some nodes send JSON-RPC errors with an HTTP error status.
 		var r response
+		said := ""
 		if answer.StatusCode != http.StatusTooManyRequests && json.Unmarshal(body, &r) == nil && r.Error != nil && r.Error.Message != "" {
-			return nil, r.Error
+			if !ofOperator(answer.StatusCode) || IsOfNode("", r.Error) || IsTooMuch(r.Error) {
+				return nil, r.Error
+			}
+			said = r.Error.Error()
 		}
 		if answer.StatusCode == http.StatusRequestEntityTooLarge {
 			return nil, fmt.Errorf("%w: %d bytes", ErrCallTooLarge, len(text))
 		}
-		return nil, &httpError{answer.StatusCode, retryAfter(answer.Header.Get("Retry-After"))}
+		return nil, &httpError{answer.StatusCode, retryAfter(answer.Header.Get("Retry-After")), said}
 	}
 	return body, nil
 }

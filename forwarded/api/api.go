@@ -111,6 +111,8 @@ func translate(err error) error {
 		return errTooLarge
 	case errors.Is(err, upstream.ErrCallTooLarge):
 		return errCallTooLarge
+	case errors.Is(err, upstream.ErrCallRefused):
+		return errCallRefused
 	case errors.Is(err, upstream.ErrUnavailable):
 		return errUnavailable
 	case errors.As(err, &node):
@@ -132,6 +134,9 @@ var errTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the answer 
 
 // errCallTooLarge is about params, such as overrides: nodes and their proxies have limits of their own.
 var errCallTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the call is too large for the upstream nodes: send less data"}
+
+// errCallRefused is about a call that nodes, or firewalls before them, refuse without a JSON-RPC error.
+var errCallRefused = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the upstream nodes refuse the call: it may contain what they do not accept"}
 
 // Errors about blocks that package check refuses.
 var (

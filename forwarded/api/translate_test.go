@@ -9,6 +9,14 @@ import (
 	"ashlar/upstream"
 )
 
+// A client whose call is refused is told so, although no node has answered.
+func TestRefusedCallIsTranslated(t *testing.T) {
+	var known *jsonrpc.Error
+	if err := translate(fmt.Errorf("%w: http://node: %w", upstream.ErrUnavailable, upstream.ErrCallRefused)); !errors.As(err, &known) || known != errCallRefused {
+		t.Errorf("translated to %v, expected %v", err, errCallRefused)
+	}
+}
+
 // A client whose call is too large for the nodes is told so, and not to try again later.
 func TestCallTooLargeIsTranslated(t *testing.T) {
 	var known *jsonrpc.Error
