@@ -148,7 +148,7 @@ var (
 
 // unresolvedBlock returns why a parameter names no block, if an error wraps that, else nil.
 func unresolvedBlock(err error) error {
-	for _, kind := range []error{query.ErrUnknownBlock, query.ErrNoSafe, query.ErrNoFinalized} {
+	for _, kind := range []error{query.ErrUnknownBlock, query.ErrNotCanonical, query.ErrNoSafe, query.ErrNoFinalized} {
 		if errors.Is(err, kind) {
 			return kind
 		}

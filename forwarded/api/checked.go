@@ -105,7 +105,11 @@ func (a *API) findChecked(ctx context.Context, view *forwarded.View, id chain.Bl
 	case err != nil:
 		return nil, err
 	case block.Named != nil:
-		return a.chain.CheckedBlockByHash(ctx, view, *id.Hash)
+		b, err := a.chain.CheckedBlockByHash(ctx, view, *id.Hash)
+		if err == nil && b != nil && id.RequireCanonical {
+			err = a.chain.CheckCanonical(ctx, view, b)
+		}
+		return b, err
 	}
 	if block, err = a.chain.Linked(ctx, block); err != nil {
 		return nil, err

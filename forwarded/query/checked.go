@@ -79,6 +79,36 @@ func (c *Chain) CheckedBlockByHash(ctx context.Context, view *forwarded.View, ha
 	return c.checkedBlock(ctx, view, q, HashCheck(hash))
 }
 
+// CheckCanonical returns ErrNotCanonical unless a block is on the chain. If no block with its number was
+// followed, only a node says which one is on the chain, and the answer to the call is unverified.
+func (c *Chain) CheckCanonical(ctx context.Context, view *forwarded.View, b *check.Block) error {
+	number := b.Header.Number.Uint64()
+	if c.AwaitBlock(ctx, number) != nil {
+		return ErrNotCanonical
+	}
+	linked, err := Resolve(c.Present(), chain.BlockID{Number: number})
+	if errors.Is(err, ErrUnknownBlock) { // the head went back
+		return ErrNotCanonical
+	}
+	if err == nil {
+		linked, err = c.Linked(ctx, linked)
+	}
+	if err != nil {
+		return err
+	}
+	if linked.Hash == (common.Hash{}) {
+		at, err := c.CheckedBlock(ctx, view, linked)
+		if err != nil {
+			return err
+		}
+		linked.Hash = at.Hash
+	}
+	if linked.Hash != b.Hash {
+		return ErrNotCanonical
+	}
+	return nil
+}
+
 // HashCheck returns a check that an answer is null or the block with a hash.
 func HashCheck(hash common.Hash) func(json.RawMessage) error {
 	return func(result json.RawMessage) error {

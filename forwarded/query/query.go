@@ -37,6 +37,8 @@ import (
 var (
 	// ErrUnknownBlock means that no block has the number.
 	ErrUnknownBlock = errors.New("header not found")
+	// ErrNotCanonical means that a block is not on the chain, although the question demands it.
+	ErrNotCanonical = errors.New("hash is not currently canonical")
 	// ErrNoSafe and ErrNoFinalized mean that the nodes know no such block.
 	ErrNoSafe      = errors.New("safe block not found")
 	ErrNoFinalized = errors.New("finalized block not found")
