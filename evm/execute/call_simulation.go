@@ -158,7 +158,7 @@ func (s *simulation) surround(overrides *BlockOverrides) error {
 	}
 	overrides.apply(&s.block)
 	s.rules = s.executor.config.Rules(s.block.BlockNumber, s.block.Random != nil, s.block.Time)
-	if unknownRules(s.rules) {
+	if unknownRules(s.executor.config, s.rules) {
 		return &CallError{ErrUnknownFork}
 	}
 	// A block that is moved by an override to rules that are not its own may

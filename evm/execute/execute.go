@@ -294,14 +294,11 @@ func (e *Executor) RootInline(header *types.Header) bool { return !e.rules(heade
 // knowsRules returns ErrUnknownFork for a block of a fork that this version does not
 // know. Under the rules of an earlier fork the block would seem to break one.
 func (e *Executor) knowsRules(header *types.Header) error {
-	if rules := e.rules(header); unknownRules(rules) {
+	if unknownRules(e.config, e.rules(header)) {
 		return unready(header, ErrUnknownFork)
 	}
 	return nil
 }
-
-// unknownRules says whether rules are of a fork after Amsterdam.
-func unknownRules(rules params.Rules) bool { return rules.IsBogota || rules.IsUBT }
 
 func (e *Executor) rules(header *types.Header) params.Rules {
 	return e.config.Rules(header.Number, header.Difficulty.Sign() == 0, header.Time)

@@ -24,7 +24,7 @@ func TestUnknownFork(t *testing.T) {
 		config.AmsterdamTime, config.BogotaTime, config.UBTTime = nil, nil, nil
 		at := uint64(when)
 		reflect.ValueOf(&config).Elem().Field(i).Set(reflect.ValueOf(&at))
-		refused := unknownRules(config.Rules(big.NewInt(1), true, when))
+		refused := unknownRules(&config, config.Rules(big.NewInt(1), true, when))
 		found, ok := UnknownFork(&config)
 		if ok != refused || ok && (found.Name+"Time" != kind.Field(i).Name || found.Time.Unix() != when) {
 			t.Errorf("%s: blocks are refused: %t, the fork found is %+v, %t", kind.Field(i).Name, refused, found, ok)
@@ -45,5 +45,31 @@ func TestFirstUnknownFork(t *testing.T) {
 	config.BogotaTime, config.UBTTime = &late, &early
 	if found, ok := UnknownFork(&config); !ok || found.Name != "UBT" || found.Time.Unix() != 100 {
 		t.Errorf("found %+v, %t", found, ok)
+	}
+}
+
+// TestDevelopmentFork: blocks of Bogota are executed on the chain of geth --dev, and on no other.
+func TestDevelopmentFork(t *testing.T) {
+	later := uint64(1)
+	for name, c := range map[string]struct {
+		change func(*params.ChainConfig)
+		known  bool
+	}{
+		"as geth makes it":     {func(*params.ChainConfig) {}, true},
+		"with Amsterdam":       {func(c *params.ChainConfig) { c.AmsterdamTime = new(uint64) }, false},
+		"with Amsterdam to be": {func(c *params.ChainConfig) { at := uint64(1e10); c.AmsterdamTime = &at }, false},
+		"Bogota comes later":   {func(c *params.ChainConfig) { c.BogotaTime = &later }, false},
+		"with UBT":             {func(c *params.ChainConfig) { c.UBTTime = new(uint64) }, false},
+	} {
+		config := *params.AllDevChainProtocolChanges
+		c.change(&config)
+		rules := config.Rules(big.NewInt(1), true, 100)
+		if !rules.IsBogota {
+			t.Fatalf("%s: the rules are not those of Bogota", name)
+		}
+		found, unknown := UnknownFork(&config)
+		if refused := unknownRules(&config, rules); refused == c.known || unknown == c.known {
+			t.Errorf("%s: blocks are refused: %t, the unknown fork is %+v, %t", name, refused, found, unknown)
+		}
 	}
 }

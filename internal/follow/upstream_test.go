@@ -47,13 +47,7 @@ type made struct {
 // startGeth starts a geth on a new chain, which may enter Amsterdam, and also returns its genesis file.
 func startGeth(t *testing.T, amsterdam bool) (*upstream, string) {
 	t.Helper()
-	bin, err := node.FindGeth()
-	if errors.Is(err, node.ErrNoGeth) && os.Getenv("ASHLAR_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := findGeth(t)
 	genesis := ingesttest.Genesis(t)
 	if amsterdam {
 		genesis.Config.AmsterdamTime = amsterdamTime(t, bin)
@@ -73,12 +67,26 @@ func startGeth(t *testing.T, amsterdam bool) (*upstream, string) {
 	if err := g.Init(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	if u.process, u.client, u.socket, err = g.ServeDev(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(u.process.Kill)
 	u.record()
 	return u, file
+}
+
+// findGeth returns the path of geth. Without it the test is skipped.
+func findGeth(t *testing.T) string {
+	t.Helper()
+	bin, err := node.FindGeth()
+	if errors.Is(err, node.ErrNoGeth) && os.Getenv("ASHLAR_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
 }
 
 // amsterdamTime is when the chain enters Amsterdam: while it is followed, or never with a

@@ -84,8 +84,14 @@ func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, erro
 	return p, c, err
 }
 
-// ServeDev starts geth as a development chain on the genesis written by Init: it makes a block
-// whenever there are transactions. socket is its WebSocket URL.
+// DumpGenesis returns the genesis of the chain in the data directory, as a genesis file. Geth must not
+// be running.
+func (g Geth) DumpGenesis(ctx context.Context) ([]byte, error) {
+	return exec.CommandContext(ctx, g.Bin, "--datadir", g.Data, "dumpgenesis").Output()
+}
+
+// ServeDev starts geth as a development chain: it makes a block whenever there are transactions. It
+// begins with the genesis written by Init, or else with one of its own. socket is its WebSocket URL.
 func (g Geth) ServeDev(ctx context.Context) (p *Process, c *Client, socket string, err error) {
 	return g.listen(ctx, "--dev", "--rpc.txfeecap", "0")
 }
