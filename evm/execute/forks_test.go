@@ -1,11 +1,14 @@
 package execute
 
 import (
+	"errors"
 	"math/big"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
 )
 
@@ -70,6 +73,28 @@ func TestDevelopmentFork(t *testing.T) {
 		found, unknown := UnknownFork(&config)
 		if refused := unknownRules(&config, rules); refused == c.known || unknown == c.known {
 			t.Errorf("%s: blocks are refused: %t, the unknown fork is %+v, %t", name, refused, found, unknown)
+		}
+	}
+}
+
+// TestSimulationInAnUnknownFork simulates a block after a fork that is not known, and one before it.
+func TestSimulationInAnUnknownFork(t *testing.T) {
+	w := newWorld()
+	for _, address := range []common.Address{params.WithdrawalQueueAddress, params.ConsolidationQueueAddress} {
+		w.put(address, 0, []byte{byte(vm.STOP)})
+	}
+	parent := w.at().Header
+	fork, config := parent.Time+100, osakaConfig()
+	config.BogotaTime = &fork
+	e, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[uint64]error{fork - 1: nil, fork: ErrUnknownFork} {
+		blocks := []BlockCalls{{Block: BlockOverrides{Time: &at}}}
+		err := e.SimulateBlocks(t.Context(), Parent{Header: parent, State: w}, blocks, SimulationOptions{}, func(*SimulatedBlock) error { return nil })
+		if !errors.Is(err, want) {
+			t.Errorf("at %d: %v, expected %v", at, err, want)
 		}
 	}
 }

@@ -204,6 +204,9 @@ func (s *blockSimulation) draft(before *types.Header, block *BlockCalls) (*types
 		}
 		header.Difficulty = block.Block.Difficulty.ToBig()
 	}
+	if unknownRules(config, s.executor.rules(header)) {
+		return nil, fmt.Errorf("block %d: %w", number, ErrUnknownFork)
+	}
 	if config.IsShanghai(number, time) {
 		header.WithdrawalsHash = &types.EmptyWithdrawalsHash
 	}
