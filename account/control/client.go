@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// answerTime is how long a client waits for the server's response.
+// answerTime is how long a client waits for the server's response to most operations.
 const answerTime = 30 * time.Second
 
 // Client is a connection to the process that has a data directory open.
 type Client struct {
 	directory *directory
 	http      *http.Client
+	answer    time.Duration // answerTime
 }
 
 // Dial connects to the server of the data directory dir. It fails if no process listens
@@ -38,7 +39,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	transport := &http.Transport{DialContext: connect}
-	return &Client{directory: d, http: &http.Client{Transport: transport, Timeout: answerTime}}, nil
+	return &Client{d, &http.Client{Transport: transport}, answerTime}, nil
 }
 
 // Close closes idle connections and the directory.
@@ -69,8 +70,15 @@ func (c *Client) Status(ctx context.Context, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
-// ask performs one operation.
+// ask performs one operation, which must not take longer than c.answer.
 func (c *Client) ask(ctx context.Context, path string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.answer)
+	defer cancel()
+	return c.await(ctx, path, in, out)
+}
+
+// await performs one operation, however long it takes.
+func (c *Client) await(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err

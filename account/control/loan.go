@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"time"
 )
 
 // loan declares an operation that gives the client something until it closes the
@@ -25,8 +24,6 @@ type give[In, Out any] func(ctx context.Context, in In) (out Out, release func(c
 func (o loan[In, Out]) serve(stop context.Context, mux *http.ServeMux, do give[In, Out]) {
 	mux.HandleFunc("POST "+o.path, func(w http.ResponseWriter, r *http.Request) {
 		in, err := readBody[In](w, r)
-		connection := http.NewResponseController(w)
-		err = errors.Join(err, connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}))
 		if err != nil {
 			write(w, nil, err)
 			return
@@ -41,7 +38,7 @@ func (o loan[In, Out]) serve(stop context.Context, mux *http.ServeMux, do give[I
 				slog.Error("take back what a command had from this server failed", "operation", o.path, "error", err)
 			}
 		}()
-		if err := connection.Flush(); err != nil {
+		if err := http.NewResponseController(w).Flush(); err != nil {
 			return // the client has gone
 		}
 		select {
@@ -83,7 +80,7 @@ func (o loan[In, Out]) ask(ctx context.Context, c *Client, in In) (_ context.Con
 	if err != nil {
 		return nil, out, nil, err
 	}
-	response, err := (&http.Client{Transport: c.http.Transport}).Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, out, nil, fmt.Errorf("ask the running server: %w", err)
 	}

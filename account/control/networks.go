@@ -15,10 +15,10 @@ type networkRequest struct {
 // addNetwork begins to serve a network.
 var addNetwork = operation[networkRequest, nothing]{"/networks/add"}
 
-// AddNetwork makes the server serve a stored network, too.
+// AddNetwork makes the server serve a stored network, too. It has no time limit: to open a store can take long,
+// as after a crash, and in a cluster the server waits for the lease of another process.
 func (c *Client) AddNetwork(ctx context.Context, name string) error {
-	_, err := addNetwork.ask(ctx, c, networkRequest{name})
-	return err
+	return c.await(ctx, addNetwork.path, networkRequest{name}, new(nothing))
 }
 
 // borrowNetwork takes a network out of service.

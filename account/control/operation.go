@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"ashlar/account"
 )
@@ -37,7 +38,7 @@ func (o operation[In, Out]) ask(ctx context.Context, c *Client, in In) (out Out,
 }
 
 // readBody decodes a request's body, and reads it to its end: then the server notices when
-// the client closes the connection.
+// the client closes the connection. The time limit for reading ends: at its end, the operation would be canceled.
 func readBody[In any](w http.ResponseWriter, r *http.Request) (in In, err error) {
 	body := http.MaxBytesReader(w, r.Body, maxBody)
 	decoder := json.NewDecoder(body)
@@ -45,13 +46,18 @@ func readBody[In any](w http.ResponseWriter, r *http.Request) (in In, err error)
 	if err = decoder.Decode(&in); err == nil {
 		_, err = io.Copy(io.Discard, body)
 	}
+	err = errors.Join(err, http.NewResponseController(w).SetReadDeadline(time.Time{}))
 	if err != nil {
 		return in, fmt.Errorf("the request's body: %w", err)
 	}
 	return in, nil
 }
 
+// write sends a response. The time limit begins here: a server's own would include the time that the operation
+// took, and a client whose operation took longer would get no answer.
 func write(w http.ResponseWriter, out any, err error) {
+	// If this fails, the client has gone.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(ioTime))
 	w.Header().Set("Content-Type", formatJSON)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)

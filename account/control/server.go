@@ -12,7 +12,7 @@ import (
 
 const (
 	maxBody    = 16 << 20         // bytes of a request; one about usage names all keys that there ever were
-	ioTime     = 10 * time.Second // for reading a request, and for writing a response
+	ioTime     = 10 * time.Second // for reading a request, and for writing a response; not for what is between
 	drainTime  = 5 * time.Second  // for requests in progress when the server stops
 	formatJSON = "application/json"
 )
@@ -23,6 +23,7 @@ type Server struct {
 	process   Process
 	directory *directory
 	listener  net.Listener
+	io        time.Duration // ioTime
 }
 
 // Process is what the process that has a data directory open does for clients besides
@@ -52,17 +53,16 @@ func Listen(dir string, service Service, process Process) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), d.Close())
 	}
-	return &Server{service: service, process: process, directory: d, listener: l}, nil
+	return &Server{service: service, process: process, directory: d, listener: l, io: ioTime}, nil
 }
 
 // Run serves requests until ctx is done, then removes the socket. It must be called once.
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.handler(ctx),
-		ReadTimeout:       ioTime,
-		ReadHeaderTimeout: ioTime,
-		WriteTimeout:      2 * ioTime,
-		IdleTimeout:       ioTime,
+		ReadTimeout:       s.io,
+		ReadHeaderTimeout: s.io,
+		IdleTimeout:       s.io,
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.listener) }()
