@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"ashlar/chain"
@@ -52,7 +53,7 @@ func (n *network) watchL1(ctx context.Context) {
 	tick := time.NewTicker(layer1Every)
 	defer tick.Stop()
 	for logged := false; ; {
-		number, err := n.layer1.L1Accepted(ctx, func(block chain.Ref) error { return n.chain.Fits(ctx, block) })
+		number, err := n.askL1(ctx)
 		switch {
 		case err == nil:
 			n.chain.SetL1Accepted(number)
@@ -70,6 +71,17 @@ func (n *network) watchL1(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// askL1 asks the nodes for the latest block that is accepted on layer 1, up to the newest one here. If a later one
+// is accepted, the newest one here need not be: it can be of a branch that the nodes have left. So the nodes must
+// have that one.
+func (n *network) askL1(ctx context.Context) (uint64, error) {
+	most := uint64(math.MaxUint64) // without a block here, none is falsely accepted
+	if view := n.chain.View(); view != nil {
+		most = view.Span().Last.Number
+	}
+	return n.layer1.L1Accepted(ctx, most, func(block chain.Ref) error { return n.chain.Fits(ctx, block) })
 }
 
 // storeL1 stores the newest block here that is known to be accepted on layer 1, for processes that ask no nodes and for the next

@@ -8,6 +8,8 @@ import (
 	"ashlar/family"
 	"ashlar/internal/await"
 	"ashlar/kv"
+	"ashlar/starknet"
+	"ashlar/starknet/source/node/nodetest"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -18,7 +20,7 @@ type oracle struct {
 	number uint64
 }
 
-func (o oracle) L1Accepted(context.Context, func(chain.Ref) error) (uint64, error) {
+func (o oracle) L1Accepted(context.Context, uint64, func(chain.Ref) error) (uint64, error) {
 	return o.number, nil
 }
 
@@ -73,6 +75,34 @@ func TestReaderLearnsL1(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(openServed(t, store, true), 0)
+}
+
+// TestL1AcceptedOfALeftBranch: the newest block here is not accepted on layer 1 because a later one of the node is. It may
+// be of a branch that the node has left while this network did not follow it.
+func TestL1AcceptedOfALeftBranch(t *testing.T) {
+	blocks := chainOf(1, 10)
+	store, a := newStored(t)
+	if err := a.Append(t.Context(), blocks[:6]...); err != nil {
+		t.Fatal(err)
+	}
+	fake := nodetest.New(t, 9, chainOf(2, 10))
+	fake.ChainID = starknet.FeltOfText("SN_MINE")
+	fake.AcceptOnL1(blocks[9].Number)
+	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{fake.URL}, Quorum: 1}, false)
+	if err == nil {
+		_, err = opened.Serve(t.Context(), family.Service{Name: "mine"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := opened.(*network)
+	if number, err := n.askL1(t.Context()); err == nil {
+		t.Errorf("block %d is accepted, although the node has another one", number)
+	}
+	fake.Set(blocks)
+	if number, err := n.askL1(t.Context()); err != nil || number != blocks[5].Number {
+		t.Errorf("block %d, %v, want the newest one here, %d", number, err, blocks[5].Number)
+	}
 }
 
 // openServed opens and serves a network without nodes.

@@ -13,9 +13,9 @@ import (
 // source is what a network follows: a node, or several that must agree.
 type source interface {
 	Follow(ctx context.Context, first uint64, to node.Chain) error
-	// L1Accepted fetches the number of the latest block that is accepted on layer 1. fits returns an
-	// error for a block of another chain; it is called by several goroutines.
-	L1Accepted(ctx context.Context, fits func(chain.Ref) error) (uint64, error)
+	// L1Accepted fetches the number of the latest block, up to one with the number most, that is accepted
+	// on layer 1. fits returns an error for a block of another chain; it is called by several goroutines.
+	L1Accepted(ctx context.Context, most uint64, fits func(chain.Ref) error) (uint64, error)
 	// head returns the last known head; zero if there is none.
 	head() chain.Ref
 	// status says how the nodes are. Behind is left to the caller.

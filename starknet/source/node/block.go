@@ -65,11 +65,11 @@ func refMember(in *wire.Reader, to *chain.Ref) func(name string) error {
 	}
 }
 
-// L1Accepted fetches the number of the latest block that is accepted on layer 1. It returns
-// ErrNotFound if the node knows of none, and asks once: nodes of versions before 0.9 do not
-// know the tag. The node may have another chain than when Follow began, or than expected, so the
-// error is that of fits for the block, if it has one.
-func (n *Node) L1Accepted(ctx context.Context, fits func(chain.Ref) error) (number uint64, err error) {
+// L1Accepted fetches the number of the latest block, up to one with the number most, that is accepted
+// on layer 1. It returns ErrNotFound if the node knows of none, and asks once: nodes of versions before
+// 0.9 do not know the tag. The node may have another chain than when Follow began, or than expected, so
+// the error is that of fits for the block, if it has one.
+func (n *Node) L1Accepted(ctx context.Context, most uint64, fits func(chain.Ref) error) (number uint64, err error) {
 	if err := n.checkChain(ctx, n.chainIDOnce); err != nil {
 		return 0, err
 	}
@@ -77,6 +77,10 @@ func (n *Node) L1Accepted(ctx context.Context, fits func(chain.Ref) error) (numb
 	err = n.call(ctx, "starknet_getBlockWithTxHashes", []any{"l1_accepted"}, func(in *wire.Reader) error {
 		return in.Object(refMember(in, &block), "block_hash", "block_number")
 	})
+	if err == nil && block.Number > most {
+		block.Number = most
+		block.Hash, err = n.hashOnce(ctx, most)
+	}
 	if err == nil {
 		err = fits(block)
 	}
@@ -106,15 +110,21 @@ func (n *Node) Block(ctx context.Context, number uint64) (block *starknet.Block,
 // hash fetches a block's hash.
 func (n *Node) hash(ctx context.Context, number uint64) (hash common.Hash, err error) {
 	err = n.retry(ctx, func() error {
-		err := n.call(ctx, "starknet_getBlockWithTxHashes", blockID(number), func(in *wire.Reader) error {
-			r := blockReader{in: in, number: number}
-			if err := in.Object(r.member, "block_hash", "block_number"); err != nil {
-				return err
-			}
-			hash = common.Hash(r.block.Hash)
-			return nil
-		})
+		hash, err = n.hashOnce(ctx, number)
 		return about(number, err)
+	})
+	return hash, err
+}
+
+// hashOnce is hash without retries.
+func (n *Node) hashOnce(ctx context.Context, number uint64) (hash common.Hash, err error) {
+	err = n.call(ctx, "starknet_getBlockWithTxHashes", blockID(number), func(in *wire.Reader) error {
+		r := blockReader{in: in, number: number}
+		if err := in.Object(r.member, "block_hash", "block_number"); err != nil {
+			return err
+		}
+		hash = common.Hash(r.block.Hash)
+		return nil
 	})
 	return hash, err
 }

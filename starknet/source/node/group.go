@@ -221,16 +221,16 @@ func (g *Group) retreat(ctx context.Context, top uint64, to Chain) error {
 	return to.Revert(ctx, fork)
 }
 
-// L1Accepted fetches the number of the latest block that a quorum of the nodes knows to be
-// accepted on layer 1. Nodes whose blocks do not fit are not counted.
-func (g *Group) L1Accepted(ctx context.Context, fits func(chain.Ref) error) (number uint64, err error) {
+// L1Accepted fetches the number of the latest block, up to one with the number most, that a quorum of the
+// nodes knows to be accepted on layer 1. Nodes whose blocks do not fit are not counted.
+func (g *Group) L1Accepted(ctx context.Context, most uint64, fits func(chain.Ref) error) (number uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, voteTime)
 	defer cancel()
 	numbers := make([]uint64, len(g.members))
 	failed := make([]error, len(g.members))
 	var asking sync.WaitGroup
 	for i, m := range g.members {
-		asking.Go(func() { numbers[i], failed[i] = m.Node.L1Accepted(ctx, fits) })
+		asking.Go(func() { numbers[i], failed[i] = m.Node.L1Accepted(ctx, most, fits) })
 	}
 	asking.Wait()
 	var known []uint64

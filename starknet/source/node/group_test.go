@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -159,11 +160,11 @@ func TestGroupL1Accepted(t *testing.T) {
 	fakes[0].AcceptOnL1(9)
 	fakes[1].AcceptOnL1(4)
 	for quorum, want := range map[int]uint64{1: 9, 2: 4} {
-		if number, err := newGroup(t, quorum, fakes...).L1Accepted(t.Context(), fitsAll); err != nil || number != want {
+		if number, err := newGroup(t, quorum, fakes...).L1Accepted(t.Context(), math.MaxUint64, fitsAll); err != nil || number != want {
 			t.Errorf("quorum %d: block %d, %v, want %d", quorum, number, err, want)
 		}
 	}
-	if _, err := newGroup(t, 3, fakes...).L1Accepted(t.Context(), fitsAll); !errors.Is(err, errNoQuorum) {
+	if _, err := newGroup(t, 3, fakes...).L1Accepted(t.Context(), math.MaxUint64, fitsAll); !errors.Is(err, errNoQuorum) {
 		t.Errorf("one of three does not know: %v", err)
 	}
 }
@@ -178,14 +179,14 @@ func TestL1AcceptedOfAnotherChain(t *testing.T) {
 	fakes[0].ChainID = starknet.FeltOf(78)
 	options := optionsFor(fakes[0])
 	options.ChainID = fakes[1].ChainID
-	if number, err := newNode(t, options).L1Accepted(t.Context(), fitsAll); !errors.Is(err, ErrOtherChain) {
+	if number, err := newNode(t, options).L1Accepted(t.Context(), math.MaxUint64, fitsAll); !errors.Is(err, ErrOtherChain) {
 		t.Errorf("block %d, %v, want the error %q", number, err, ErrOtherChain)
 	}
 	g, err := NewGroup([]string{fakes[0].URL, fakes[1].URL, fakes[2].URL}, 2, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if number, err := g.L1Accepted(t.Context(), fitsAll); err != nil || number != 7 {
+	if number, err := g.L1Accepted(t.Context(), math.MaxUint64, fitsAll); err != nil || number != 7 {
 		t.Errorf("of a group: block %d, %v, want 7", number, err)
 	}
 }
@@ -206,10 +207,40 @@ func TestL1AcceptedOfAnotherBranch(t *testing.T) {
 	for i, fake := range fakes {
 		fake.AcceptOnL1(uint64(9 - i))
 	}
-	if number, err := newNode(t, optionsFor(fakes[0])).L1Accepted(t.Context(), fits); !errors.Is(err, errContradiction) {
+	if number, err := newNode(t, optionsFor(fakes[0])).L1Accepted(t.Context(), math.MaxUint64, fits); !errors.Is(err, errContradiction) {
 		t.Errorf("block %d, %v, want the error %q", number, err, errContradiction)
 	}
-	if number, err := newGroup(t, 2, fakes...).L1Accepted(t.Context(), fits); err != nil || number != 7 {
+	if number, err := newGroup(t, 2, fakes...).L1Accepted(t.Context(), math.MaxUint64, fits); err != nil || number != 7 {
 		t.Errorf("of a group: block %d, %v, want 7", number, err)
+	}
+}
+
+// While the network here is behind the block that is accepted on layer 1, a node that does not have its newest block is
+// not believed that it is accepted.
+func TestL1AcceptedAboveTheHead(t *testing.T) {
+	main := makeChain(nil, 0, 12, 1)
+	other := append(slices.Clone(main[:6]), makeChain(main[5], 6, 6, 2)...)
+	const head = 7
+	fits := func(block chain.Ref) error {
+		if block.Number <= head && block != main[block.Number].Ref() {
+			return errContradiction
+		}
+		return nil
+	}
+	fakes := []*nodetest.Node{nodetest.New(t, 10, other), nodetest.New(t, 10, main), nodetest.New(t, 10, main)}
+	for i, fake := range fakes {
+		fake.AcceptOnL1(uint64(10 - i))
+	}
+	if number, err := newNode(t, optionsFor(fakes[0])).L1Accepted(t.Context(), head, fits); !errors.Is(err, errContradiction) {
+		t.Errorf("block %d, %v, want the error %q", number, err, errContradiction)
+	}
+	if number, err := newNode(t, optionsFor(fakes[1])).L1Accepted(t.Context(), head, fits); err != nil || number != head {
+		t.Errorf("block %d, %v, want %d", number, err, head)
+	}
+	if number, err := newGroup(t, 2, fakes...).L1Accepted(t.Context(), head, fits); err != nil || number != head {
+		t.Errorf("of a group: block %d, %v, want %d", number, err, head)
+	}
+	if number, err := newGroup(t, 3, fakes...).L1Accepted(t.Context(), head, fits); !errors.Is(err, errNoQuorum) {
+		t.Errorf("of a group with a node of another branch: block %d, %v, want the error %q", number, err, errNoQuorum)
 	}
 }
