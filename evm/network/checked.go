@@ -266,13 +266,19 @@ func (c *checked) status(quorum int, head uint64) *family.SourceStatus {
 	return status
 }
 
-// joinSources returns how the nodes that are followed behave, with those that answer.
+// joinSources returns how the nodes that are followed behave, with those that answer. A node that does both is
+// there twice, under two names: they are labels of metrics, and one series twice makes all metrics fail.
 func joinSources(followed, answering *family.SourceStatus) *family.SourceStatus {
 	if followed == nil || answering == nil {
 		return cmp.Or(followed, answering)
 	}
 	followed.Problem = cmp.Or(followed.Problem, answering.Problem)
-	followed.Upstreams = append(followed.Upstreams, answering.Upstreams...)
+	for _, u := range answering.Upstreams {
+		if slices.ContainsFunc(followed.Upstreams, func(f family.UpstreamStatus) bool { return f.Name == u.Name }) {
+			u.Name += " (upstream)"
+		}
+		followed.Upstreams = append(followed.Upstreams, u)
+	}
 	return followed
 }
 

@@ -51,19 +51,24 @@ var errNoQuorum = errors.New("the nodes do not agree")
 // NewGroup returns a group of nodes that differ in their URLs. quorum is at least 1, and at
 // most the number of nodes. It does not connect yet.
 func NewGroup(urls []string, quorum int, options Options) (*Group, error) {
-	g := &Group{quorum: quorum}
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	g, known := &Group{quorum: quorum}, make(map[string]int)
 	for _, url := range urls {
 		options.URL = url
 		n, err := New(options)
 		if err != nil {
 			return nil, err
 		}
+		host := n.Status().Name
+		if known[host]++; known[host] > 1 { // each needs a name of its own: metrics have it as a label
+			n.rename(fmt.Sprintf("%s (%d)", host, known[host]), options.Logger)
+		}
 		g.members = append(g.members, &member{Node: n})
 	}
 	g.options = g.members[0].options
-	if g.options.Logger = options.Logger; g.options.Logger == nil {
-		g.options.Logger = slog.Default()
-	}
+	g.options.Logger = options.Logger
 	return g, nil
 }
 

@@ -90,6 +90,12 @@ func New(options Options) (*Node, error) {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
 	}
-	options.Logger = options.Logger.With("node", parsed.Host)
-	return &Node{options: options, record: record{status: Status{Name: parsed.Host}}}, nil
+	n := &Node{options: options}
+	n.rename(parsed.Host, options.Logger)
+	return n, nil
+}
+
+// rename gives a node another name in its status and its log, before it is used.
+func (n *Node) rename(name string, log *slog.Logger) {
+	n.record.status.Name, n.options.Logger = name, log.With("node", name)
 }

@@ -9,7 +9,7 @@ import (
 
 // Status describes a node's behaviour since the client was created.
 type Status struct {
-	Name     string        // the host of its URL
+	Name     string        // the host of its URL, with a number if an earlier node of a group has the same
 	Head     chain.Ref     // last known head; zero before the first
 	Latency  time.Duration // of its last answer about its head; 0 before the first
 	Problem  string        // error of the last request; empty if it succeeded
