@@ -49,7 +49,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) error {
 	}
 	if folder, ok := backup.Folder(target); ok && data.Contains(folder) {
 		// In networks/, its folders would be taken for networks, and no server would start.
-		return fmt.Errorf("target %q is inside the data directory %s (want a folder elsewhere)", folder, data)
+		return family.Usage(fmt.Errorf("target %q is inside the data directory %s (want a folder elsewhere)", folder, data))
 	}
 	wanted, err := wantedStores(ctx, data, b.Networks)
 	if err != nil {
@@ -113,12 +113,16 @@ func adviseOnFull(err error, advice string) error {
 }
 
 // Repeat makes backups until ctx is done, with the given time between two. One that fails
-// is logged.
+// is logged, unless the next one cannot succeed either: its arguments are wrong.
 func (b Backup) Repeat(ctx context.Context, every time.Duration, bar *os.File) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := b.Run(ctx, bar); err != nil && ctx.Err() == nil {
+		err := b.Run(ctx, bar)
+		if wrong := new(family.UsageError); errors.As(err, &wrong) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
 			slog.Error("backup failed", "error", err)
 		}
 		select {

@@ -22,6 +22,7 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/kv"
 )
 
@@ -270,6 +271,19 @@ func TestBackupRepeats(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("the repetition ended with %v, expected no error", err)
+	}
+}
+
+// TestBackupDoesNotRepeat: a backup whose arguments are wrong is not tried again.
+func TestBackupDoesNotRepeat(t *testing.T) {
+	data := smallNetwork(t)
+	for _, to := range []string{"ftp://host/x", filepath.Join(data, "backups")} {
+		ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
+		err := Backup{Data: data, To: to}.Repeat(ctx, time.Minute, os.Stderr)
+		cancel()
+		if wrong := new(family.UsageError); !errors.As(err, &wrong) {
+			t.Errorf("to %s: %v, want a usage error", to, err)
+		}
 	}
 }
 

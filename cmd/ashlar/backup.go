@@ -40,16 +40,16 @@ AWS_SHARED_CREDENTIALS_FILE, or from the machine on AWS.`,
 			if b.Keep < 0 {
 				return fmt.Errorf("%w: --keep %d: expected 0 or more", errUsage, b.Keep)
 			}
-			if every != 0 && every < time.Minute {
-				return fmt.Errorf("%w: --every %v: expected at least 1m", errUsage, every)
+			if !c.Flags().Changed("every") {
+				return b.Run(c.Context(), os.Stderr)
 			}
-			if every != 0 {
-				return b.Repeat(c.Context(), every, os.Stderr)
+			if every < time.Minute {
+				return fmt.Errorf("%w: --every %v: expected at least 1m; see %s --help", errUsage, every, c.CommandPath())
 			}
-			return b.Run(c.Context(), os.Stderr)
+			return b.Repeat(c.Context(), every, os.Stderr)
 		},
 	}
-	c.Flags().DurationVar(&every, "every", 0, "make a backup again and again with this time between two, until interrupted")
+	c.Flags().DurationVar(&every, "every", 0, "make a backup again and again with this time between two, at least 1m, until interrupted")
 	c.Flags().StringVar(&b.Data, "data", "", "data directory")
 	c.Flags().StringVar(&b.To, "to", "", "folder, or s3://BUCKET/PREFIX")
 	c.Flags().StringArrayVar(&b.Networks, "network", nil, "network to back up; may be repeated (default: all, and the accounts)")

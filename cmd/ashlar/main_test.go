@@ -88,6 +88,8 @@ func TestUsageErrors(t *testing.T) {
 		"health --url 127.0.0.1:8545":        "expected a URL such as",
 		"health --url localhost:8545/readyz": "expected a URL such as",
 		"key revoke --data x":                "accepts 1 arg(s), received 0",
+		"backup --data x --to y --every 0h":  "--every 0s: expected at least 1m; see ashlar backup --help",
+		"backup --data x --to y --every -1h": "--every -1h0m0s: expected at least 1m",
 	} {
 		root := commands()
 		root.SetArgs(strings.Fields(args))
