@@ -109,7 +109,7 @@ func checkBegun(ctx context.Context, data store.Stores, name string) error {
 	if exists, err := data.Exists(ctx, name); err != nil || exists {
 		return err
 	}
-	return fmt.Errorf("%w (a new network begins with the genesis in its configuration, one of Starknet with a source)", store.NotFound(ctx, data, name))
+	return fmt.Errorf("%w (a new network begins with the genesis in its configuration, the entry networks.%s.genesis; one of Starknet with networks.%[2]s.source)", store.NotFound(ctx, data, name), name)
 }
 
 // OpenNetwork opens a network that has a store, with its unsettled blocks. It returns

@@ -265,7 +265,7 @@ func TestFailedFirstImport(t *testing.T) {
 		{[]string{"--network", "b", "--genesis", d.genesis, nothing}, "network b was not created: "},
 		{[]string{"--network", "b", "--genesis", d.genesis, broken}, "network b was not created: "},
 		{[]string{"--network", "b", "--family", "starknet", broken}, "network b was not created: "},
-		{[]string{"--network", "b", d.chain}, "network b: it is new, so its genesis must be given"},
+		{[]string{"--network", "b", d.chain}, "network b: it is new, so its genesis must be given: expected --genesis with a file or one of mainnet, "},
 		{[]string{"--network", "mainnet", "--genesis", "sepolia", d.chain}, "network mainnet: the network mainnet has the genesis of sepolia (want genesis mainnet, or another name for the network)"},
 		{[]string{"--network", "sepolia", "--family", "starknet", "--chain", "SN_MAIN", d.chain}, "the network sepolia has the chain SN_MAIN (want SN_SEPOLIA"},
 		{[]string{"--network", "a", nothing}, "empty.rlp: is empty"},

@@ -75,7 +75,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		return nil, family.Usage(fmt.Errorf("--%s needs the --%s of the network", flagState, flagGenesis))
 	}
 	if p.New {
-		return nil, errors.New("it is new, so its genesis must be given")
+		return nil, fmt.Errorf("it is new, so its genesis must be given: expected --%s with a file or one of %s", flagGenesis, strings.Join(genesis.Names(), ", "))
 	}
 	o.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, nil) }
 	store, err := p.Open(o)
