@@ -80,6 +80,11 @@ func (c *Config) ObserveStatements(f func(ctx context.Context, statement string)
 	c.observer = observer(func(ctx context.Context, q gocql.ObservedQuery) { f(ctx, q.Statement) })
 }
 
+// ObserveRows has f called after each attempt of a statement, with the number of rows that it returned.
+func (c *Config) ObserveRows(f func(statement string, rows int)) {
+	c.observer = observer(func(_ context.Context, q gocql.ObservedQuery) { f(q.Statement, q.Rows) })
+}
+
 // Connect has connections opened by f, and an encrypted write that fails wait a minute for an alert.
 func (c *Config) Connect(f func(ctx context.Context, network, address string) (net.Conn, error)) {
 	c.connect, c.alertPatience = f, time.Minute
