@@ -63,6 +63,7 @@ func errTooManyCalls(count int) error {
 // bundleQuestion is what eth_callMany is asked.
 type bundleQuestion struct {
 	bundles []execute.Bundle
+	calls   counted[execute.Message]
 	block   chain.BlockID
 	index   *uint64 // of a transaction; nil: after the block
 	options execute.CallOptions
@@ -70,7 +71,8 @@ type bundleQuestion struct {
 
 // readBundles decodes the arguments of eth_callMany.
 func readBundles(args *parameter.Arguments) (q bundleQuestion) {
-	q.bundles = parameter.Decode(args, 0, parseList(parseBundle))
+	q.calls.parse, q.calls.most = parseMessage, maxBundledCalls
+	q.bundles = parameter.Decode(args, 0, parseFirst(maxBundledCalls+1, q.parseBundle))
 	q.block.Tag = chain.Latest
 	if args.Given(1) {
 		parameter.Decode(args, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
@@ -104,11 +106,11 @@ func (q *bundleQuestion) parseContext(raw []byte) error {
 
 // parseBundle decodes a bundle. Members of its block have the names of Erigon, or those
 // of other methods.
-func parseBundle(raw []byte) (b execute.Bundle, err error) {
+func (q *bundleQuestion) parseBundle(raw []byte) (b execute.Bundle, err error) {
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("transactions"):
-			return jsonrpc.Set(&b.Calls, value, parseList(parseMessage))
+			return jsonrpc.Set(&b.Calls, value, parseList(q.calls.next))
 		case name.Is("blockOverride"):
 			return jsonrpc.Set(&b.Block, value, parseBundleBlock)
 		}
@@ -150,8 +152,8 @@ func (q *bundleQuestion) check() error {
 	switch {
 	case total == 0:
 		return errEmptyBundles
-	case total > maxBundledCalls || len(q.bundles) > maxBundledCalls:
-		return errTooManyCalls(max(total, len(q.bundles)))
+	case q.calls.decoded > maxBundledCalls || len(q.bundles) > maxBundledCalls:
+		return errTooManyCalls(max(q.calls.decoded, len(q.bundles)))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
@@ -35,21 +36,55 @@ func parseObject(raw []byte, member func(name jsonrpc.Name, value []byte) error)
 
 // parseList decodes an array. The result is not nil even if the array is empty.
 func parseList[T any](parse func([]byte) (T, error)) func([]byte) ([]T, error) {
+	return parseFirst(math.MaxInt, parse)
+}
+
+// parseFirst is parseList, but keeps only the first elements. The others are decoded all the same,
+// because an invalid one is an error. It is for lists that are refused if they are too long, and
+// whose elements take far more memory than their JSON.
+func parseFirst[T any](most int, parse func([]byte) (T, error)) func([]byte) ([]T, error) {
 	return func(raw []byte) ([]T, error) {
 		elements, ok := jsonrpc.Array(raw)
 		if !ok {
 			return nil, errNonArray
 		}
 		list := []T{}
-		for elements.Next() {
+		for i := 0; elements.Next(); i++ {
 			value, err := parse(elements.Value())
 			if err != nil {
-				return nil, fmt.Errorf("[%d]: %w", len(list), err)
+				return nil, fmt.Errorf("[%d]: %w", i, err)
 			}
-			list = append(list, value)
+			if i < most {
+				list = append(list, value)
+			}
 		}
 		return list, elements.Err()
 	}
+}
+
+// counted decodes the elements of all lists of one kind in a request, and counts them. It keeps as many as
+// a request may have, because a call or a withdrawal of two bytes, {}, takes up to a hundred times as much
+// memory. nil takes the place of the others: the request must be refused.
+type counted[T any] struct {
+	parse         func([]byte) (*T, error)
+	most, decoded int
+}
+
+// next decodes an element.
+func (c *counted[T]) next(raw []byte) (*T, error) {
+	value, err := c.parse(raw)
+	if c.decoded++; c.decoded > c.most {
+		return nil, err
+	}
+	return value, err
+}
+
+// check refuses a request with more elements, which an error calls by a name, than it may have.
+func (c *counted[T]) check(name string) error {
+	if c.decoded > c.most {
+		return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many %s: %d > %d", name, c.decoded, c.most)
+	}
+	return nil
 }
 
 // parseMessage decodes a call object. As in geth, unknown members are ignored, and input

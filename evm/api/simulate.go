@@ -21,10 +21,12 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// Limits of one simulation, as in geth.
+// Limits of one simulation, the first two as in geth.
 const (
 	maxSimulatedCallsPerBlock = 5_000
 	maxSimulatedCalls         = 10_000
+	// maxSimulatedWithdrawals bounds what no gas pays for. A real block has 16 at most.
+	maxSimulatedWithdrawals = 10_000
 )
 
 // codeVMError is geth's code for a simulated call that failed other than by a revert.
@@ -69,17 +71,21 @@ var (
 
 // simulation is the parameters of eth_simulateV1.
 type simulation struct {
-	blocks  []execute.BlockCalls
-	options execute.SimulationOptions
-	whole   bool // return whole transactions
+	blocks      []execute.BlockCalls
+	calls       counted[execute.Message]
+	withdrawals counted[types.Withdrawal]
+	options     execute.SimulationOptions
+	whole       bool // return whole transactions
 }
 
 // parseSimulation decodes the payload of eth_simulateV1.
 func parseSimulation(raw []byte) (s simulation, err error) {
+	s.calls.parse, s.calls.most = parseMessage, maxSimulatedCalls
+	s.withdrawals.parse, s.withdrawals.most = parseWithdrawal, maxSimulatedWithdrawals
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("blockStateCalls"):
-			return jsonrpc.Set(&s.blocks, value, parseList(parseBlockCalls))
+			return jsonrpc.Set(&s.blocks, value, parseFirst(execute.MaxSimulatedBlocks+1, s.parseBlockCalls))
 		case name.Is("traceTransfers"):
 			return jsonrpc.Set(&s.options.Transfers, value, parameter.ParseBool)
 		case name.Is("validation"):
@@ -94,54 +100,52 @@ func parseSimulation(raw []byte) (s simulation, err error) {
 
 // check returns an error if a simulation is empty or too large.
 func (s *simulation) check() error {
-	total := 0
 	for i := range s.blocks {
-		calls := len(s.blocks[i].Calls)
-		if calls > maxSimulatedCallsPerBlock {
+		if calls := len(s.blocks[i].Calls); calls > maxSimulatedCallsPerBlock {
 			return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls in block: %d > %d", calls, maxSimulatedCallsPerBlock)
 		}
-		total += calls
 	}
 	switch {
 	case len(s.blocks) == 0:
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty input"}
 	case len(s.blocks) > execute.MaxSimulatedBlocks:
 		return execute.ErrSimulatedBlocks
-	case total > maxSimulatedCalls:
-		return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls: %d > %d", total, maxSimulatedCalls)
 	}
-	return nil
+	if err := s.calls.check("calls"); err != nil {
+		return err
+	}
+	return s.withdrawals.check("withdrawals")
 }
 
 // parseBlockCalls decodes a block of calls. As in geth, and unlike elsewhere, unknown
 // members of its overrides are errors.
-func parseBlockCalls(raw []byte) (b execute.BlockCalls, err error) {
+func (s *simulation) parseBlockCalls(raw []byte) (b execute.BlockCalls, err error) {
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("blockOverrides"):
 			if jsonrpc.IsNull(value) {
 				return nil
 			}
-			return parseSimulatedOverrides(value, &b)
+			return s.parseOverrides(value, &b)
 		case name.Is("stateOverrides"):
 			return jsonrpc.Set(&b.State, value, parseStateOverrides)
 		case name.Is("calls"):
-			return jsonrpc.Set(&b.Calls, value, parseList(parseMessage))
+			return jsonrpc.Set(&b.Calls, value, parseList(s.calls.next))
 		}
 		return nil
 	})
 	return b, err
 }
 
-// parseSimulatedOverrides decodes the overrides of a simulated block.
-func parseSimulatedOverrides(raw []byte, b *execute.BlockCalls) error {
+// parseOverrides decodes the overrides of a simulated block.
+func (s *simulation) parseOverrides(raw []byte, b *execute.BlockCalls) error {
 	rest := []byte{'{'} // members that calls also accept
 	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("beaconRoot"):
 			return jsonrpc.SetOptional(&b.BeaconRoot, value, parameter.ParseHash)
 		case name.Is("withdrawals"):
-			return jsonrpc.Set((*[]*types.Withdrawal)(&b.Withdrawals), value, parseList(parseWithdrawal))
+			return jsonrpc.Set((*[]*types.Withdrawal)(&b.Withdrawals), value, parseList(s.withdrawals.next))
 		case name.Is("number"), name.Is("difficulty"), name.Is("time"), name.Is("gasLimit"), name.Is("feeRecipient"),
 			name.Is("prevRandao"), name.Is("baseFeePerGas"), name.Is("blobBaseFee"):
 			if len(rest) > 1 {
