@@ -17,6 +17,7 @@ const (
 	CodeTooLarge       = -32003 // an answer over the limit, alone or in its batch
 	CodeLimitExceeded  = -32005 // result cap, time, rate
 	CodeReverted       = 3      // the EVM executed REVERT
+	CodeNotIncluded    = 4      // a transaction that was taken, but not included in time (EIP-7966)
 	CodePruned         = 4444   // history that is not stored
 	CodeClientLimit    = -38026 // a call asks for more than one may, as in geth
 )

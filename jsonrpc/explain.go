@@ -54,6 +54,7 @@ func Explanations() []Explanation {
 		{"limit", CodeLimitExceeded, "", "A limit was reached. The message names it.", "Ask for less at once, or end what you no longer need."},
 		{"call-limit", CodeClientLimit, "", "One call asks for more than a call may: slots, calls or blocks. The message says how many.", "Split the call."},
 		{"reverted", CodeReverted, "", "The contract reverted the call. `data` holds what it returned, often with a reason, which the message shows.", "Check the arguments, the sender and the block. A revert is an answer of the contract, not a fault of the server."},
+		{"not-included", CodeNotIncluded, "", "The transaction was taken, but no block had it in time.", "It still waits to be included. Ask for its receipt with the hash in `data`, and send it again with higher fees if it stays out."},
 		{"pruned", CodePruned, "", "The network does not store history that the call needs.", "Ask for a later block, or use a network with full history."},
 	}
 }

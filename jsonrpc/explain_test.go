@@ -25,6 +25,7 @@ func TestExplain(t *testing.T) {
 		{-32000, "header for hash not found", "no-hash"},
 		{-32600, "invalid request", "request"},
 		{3, "execution reverted: no", "reverted"},
+		{4, "The transaction was added to the transaction pool but wasn't processed in 20s", "not-included"},
 	} {
 		if e, ok := Explain(c.code, c.message); !ok || e.Name != c.want {
 			t.Errorf("%d %q is explained as %q, expected %q", c.code, c.message, e.Name, c.want)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
@@ -80,6 +82,8 @@ func errorsOf(kinds ...error) (documented []*jsonrpc.Error) {
 var (
 	namedBlockErrors = errorsOf(query.ErrNoSafe, query.ErrNoFinalized, query.ErrNotCanonical)
 	blockErrors      = append(errorsOf(query.ErrUnknownBlock, query.ErrUnknownHash, evm.ErrMissing), namedBlockErrors...)
+	// existingErrors take the place of blockErrors in methods that find the block with [API.existing].
+	existingErrors = append(errorsOf(noBlock(chain.BlockID{Number: 9}), noBlock(chain.BlockID{Hash: new(common.Hash)}), evm.ErrMissing), namedBlockErrors...)
 )
 
 // result describes a result.

@@ -34,12 +34,13 @@ func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
 	start := required("Start", "The first hash, or its beginning.", dataSchema, jsonrpc.Given("0x"))
 	limit := required("Limit", "The largest number of entries to return.", schema.Unsigned, jsonrpc.Given(16))
 	modified := result("Addresses", schema.OrNull(schema.Array(addressSchema)))
-	errs := append(errorsOf(errTooManyBlocks(maxModifiedBlocks+1), errNotBefore(2, 1)), blockErrors...)
+	absent := []error{unknownEnd("start", chain.BlockID{Number: 9}, "%x"), unknownEnd("end", chain.BlockID{Number: 9}, "%d")}
+	errs := errorsOf(append(absent, errTooManyBlocks(maxModifiedBlocks+1), errNotBefore(2, 1), evm.ErrMissing)...)
 	return []jsonrpc.Method{
 		{
 			Name: "debug_storageRangeAt", Summary: "Returns slots of a contract before a block, in the order of their hashes.",
 			Params: []jsonrpc.Param{p.block, required("Transaction index", "Must be that of a transaction of the block.", schema.Unsigned, jsonrpc.Given(0)), p.address, start, limit},
-			Result: result("Slots", storageRangeSchema), Errors: errs,
+			Result: result("Slots", storageRangeSchema), Errors: blockErrors,
 			Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(rangedContract), Handler: a.storageRange,
 		},
 		{
@@ -48,7 +49,7 @@ func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
 				p.state, start, limit, flag("No code", "Leaves out code."), flag("No storage", "Leaves out storage."),
 				flag("Incomplete", "Ignored: accounts are always listed, by hash, although their addresses are not stored."),
 			},
-			Result: result("Accounts", accountRangeSchema), Errors: errs,
+			Result: result("Accounts", accountRangeSchema), Errors: existingErrors,
 			Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.accountRange,
 		},
 		{

@@ -21,10 +21,6 @@ const (
 	maxSyncTime     = time.Minute
 )
 
-// codeNotIncluded is the code of EIP-7966 for a transaction that was taken, but not included
-// in time.
-const codeNotIncluded = 4
-
 // syncMethods describes the method that sends a transaction and waits for its receipt.
 func (a *API) syncMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{{
@@ -42,7 +38,7 @@ func (a *API) syncMethods() []jsonrpc.Method {
 
 func errNotIncluded(after time.Duration, hash common.Hash) *jsonrpc.Error {
 	return &jsonrpc.Error{
-		Code: codeNotIncluded, Data: hexutil.Encode(hash[:]),
+		Code: jsonrpc.CodeNotIncluded, Data: hexutil.Encode(hash[:]),
 		Message: fmt.Sprintf("The transaction was added to the transaction pool but wasn't processed in %v", after),
 	}
 }

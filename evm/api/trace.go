@@ -22,7 +22,7 @@ func (a *API) traceMethods(p parameters) []jsonrpc.Method {
 	config := jsonrpc.Param{Name: "Config", Summary: "The tracer and its options; the struct logger by default.", Schema: traceConfigSchema}
 	callConfig := config
 	callConfig.Schema = traceCallConfigSchema
-	errs := append(errorsOf(execute.ErrGenesis, errTraceTime, errNoTransaction), blockErrors...)
+	errs := append(errorsOf(execute.ErrGenesis, errTraceTime, errNoTransaction), existingErrors...)
 	trace, traces := result("Trace", traceSchema), result("Traces", transactionTracesSchema)
 	return []jsonrpc.Method{
 		{

@@ -29,7 +29,7 @@ func (a *API) traceChainMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "debug_subscribe", Summary: "Traces a range of blocks; each block's traces follow as a notification that costs as much as the call.",
 			Params: []jsonrpc.Param{kind, start, end, config}, Result: result("Subscription identifier", idSchema),
-			Errors: append(errorsOf(feed.Supported(context.Background())), blockErrors...),
+			Errors: append(errorsOf(feed.Supported(context.Background())), existingErrors...),
 			Cost:   jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Stream: true, Handler: a.debugSubscribe,
 		},
 		{
