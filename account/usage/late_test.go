@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -165,5 +166,59 @@ func TestReadDuringAFlush(t *testing.T) {
 	}
 	if requests != 1 {
 		t.Errorf("%d requests, expected 1", requests)
+	}
+}
+
+// distinct is a store that notices if a batch has two values of one row, of which any may be kept.
+type distinct struct {
+	kv.Store
+	rows, twice int
+}
+
+type distinctBatch struct {
+	kv.Batch
+	store *distinct
+	seen  map[string]bool
+}
+
+func (s *distinct) NewBatch() kv.Batch {
+	return &distinctBatch{s.Store.NewBatch(), s, make(map[string]bool)}
+}
+
+func (s *distinct) Write(ctx context.Context, b kv.Batch) error {
+	return s.Store.Write(ctx, b.(*distinctBatch).Batch)
+}
+
+func (b *distinctBatch) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
+	name := fmt.Sprint(t.Name, partition, sort)
+	if b.store.rows++; b.seen[name] {
+		b.store.twice++
+	}
+	b.seen[name] = true
+	b.Batch.Put(t, partition, sort, value)
+}
+
+// What a deleted account has used is in the sum of all keys, which is the only row of the ID that both have.
+func TestSumWithDeletedAccount(t *testing.T) {
+	p := newProcesses(t)
+	u := p.start(1)
+	for _, key := range []account.KeyID{a, b} {
+		u.Meter(key).Called(u.Series("main", "call"), time.Millisecond, 0)
+	}
+	if err := errors.Join(u.Flush(t.Context()), u.Forget(t.Context(), account.ID{}, []account.KeyID{b})); err != nil {
+		t.Fatal(err)
+	}
+	p.now = p.now.Add(time.Hour)
+	s := &distinct{Store: p.store}
+	u.store = s
+	if err := u.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.rows != 2 || s.twice > 0 {
+		t.Errorf("%d rows are written, %d of them twice in a batch, expected those of one key and of all", s.rows, s.twice)
+	}
+	lines, err := u.Read(t.Context(), Query{All: true, To: p.now})
+	if err != nil || len(lines) != 1 || lines[0].Requests != 2 {
+		t.Errorf("of all keys %+v, %v, expected 2 requests", lines, err)
 	}
 }
