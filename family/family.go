@@ -92,6 +92,12 @@ type MethodAdder interface {
 	AddedMethods() []string
 }
 
+// Cacher is implemented by [Entries] of networks that keep in memory what clients read, besides the store's rows.
+type Cacher interface {
+	// CacheBytes returns how much memory that takes at most.
+	CacheBytes() int64
+}
+
 // Listener is implemented by [Entries] of networks that have a listener of their own.
 type Listener interface {
 	// Listens returns the entry with the address, such as "engine.listen", and the address; empty: none.

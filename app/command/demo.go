@@ -74,10 +74,12 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	if err := d.create(ctx, out, all); err != nil {
 		return err
 	}
-	s, err := app.Open(ctx, d.config(all), listener)
+	c := d.config(all)
+	s, err := app.Open(ctx, c, listener)
 	if err != nil {
 		return err
 	}
+	warnOfServed(s, c)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	runs, err := d.start(ctx, s, all)
 	if err == nil {

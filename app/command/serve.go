@@ -26,6 +26,7 @@ func Serve(ctx context.Context, load func() (config.Config, error), again <-chan
 	if err != nil {
 		return err
 	}
+	warnOfServed(s, c)
 	s.Load = load
 	err = s.Run(ctx, func(ctx context.Context) error {
 		for {

@@ -77,6 +77,21 @@ func (Family) Entries() family.Entries {
 // source does not execute any.
 func (e *Entries) executes() bool { return e.Checked == "" || len(e.Source) > 0 }
 
+// What the caches of a network take at most, besides state_cache: the tables of docs/configuration.md have each.
+const (
+	cachesBytes       = 248 << 20
+	provenCachesBytes = 96 << 20 // more, of a network whose answers are proven
+)
+
+// CacheBytes implements [family.Cacher].
+func (e *Entries) CacheBytes() int64 {
+	all := int64(e.StateCache) + cachesBytes
+	if e.Checked != "" {
+		all += provenCachesBytes
+	}
+	return all
+}
+
 // Check implements [family.Entries].
 func (e *Entries) Check(network string) []family.Problem {
 	return family.Problems(
