@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"ashlar/app/config"
 	"ashlar/app/store"
@@ -17,9 +16,6 @@ import (
 
 // errStopping means that a network was to be added to a service that is stopping.
 var errStopping = errors.New("the server is stopping")
-
-// addWait is how long an added network waits for a service that runs networks.
-const addWait = 5 * time.Second
 
 // runNetworks runs the networks, and those that are added meanwhile, until ctx is done.
 func (s *Service) runNetworks(ctx context.Context) error {
@@ -40,8 +36,14 @@ func (s *Service) runNetworks(ctx context.Context) error {
 }
 
 // AddNetwork begins to serve a network, while the others are served. Its entries of the
-// configuration are read again. The service must be running.
+// configuration are read again. It waits until the service runs networks, or ctx is done: one that
+// is visible to clients and does not run could not be taken out of service.
 func (s *Service) AddNetwork(ctx context.Context, name string) error {
+	select {
+	case <-s.begun:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	select {
@@ -86,9 +88,8 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	case s.added <- n:
 		return nil
 	case <-s.stopping: // the network is closed with the service
-	case <-time.After(addWait):
+		return errStopping
 	}
-	return errStopping
 }
 
 // errUnlisted means that the configuration lists networks, and not this one.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/account/control"
 	"ashlar/app/config"
@@ -119,5 +120,45 @@ func TestAddNetworkWhileStopping(t *testing.T) {
 	}
 	if err := errors.Join(s.Stop(t.Context()), s.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAddNetworkBeforeAnyRuns: a network that is added to a service that does not run networks yet is not visible
+// to clients before it runs: it could not be taken out of service.
+func TestAddNetworkBeforeAnyRuns(t *testing.T) {
+	data := t.TempDir()
+	makeNetwork(t, data)
+	c := config.Default()
+	c.Data, c.Listen = data, "127.0.0.1:0"
+	s, err := Open(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makeStored(t, data, "evm", "second")
+	if err := s.AddNetwork(ended(t.Context()), "second"); !errors.Is(err, context.Canceled) || s.network("second") != nil {
+		t.Errorf("added: %v, served: %t", err, s.network("second") != nil)
+	}
+	if err := errors.Join(s.Stop(t.Context()), s.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLeaseWait: a standby waits for its networks without end before it takes over. Then it waits for those that
+// are added like any writer: SIGHUP and other additions wait meanwhile.
+func TestLeaseWait(t *testing.T) {
+	begun := make(chan struct{})
+	close(begun)
+	for _, test := range []struct {
+		role  config.Role
+		begun chan struct{}
+		want  time.Duration
+	}{
+		{config.Writer, nil, leaseWait}, {config.Standby, nil, 0},
+		{config.Writer, begun, leaseWait}, {config.Standby, begun, leaseWait},
+	} {
+		s := &Service{config: config.Config{Role: test.role}, begun: test.begun}
+		if got := s.mostLeaseWait(); got != test.want {
+			t.Errorf("%s, begun: %t: waits %v, want %v", test.role, test.begun != nil, got, test.want)
+		}
 	}
 }

@@ -31,17 +31,26 @@ func OpenStores(ctx context.Context, c *config.Config, reading bool) (store.Stor
 // before.
 const leaseWait = 20 * time.Second
 
-// awaitLease opens a network, and waits while another process writes to it: a writer for
-// leaseWait, a standby until ctx is done.
+// mostLeaseWait returns how long to wait for a lease; 0: without end. A standby waits so before it has taken
+// over. Then it is the writer, and an added network must not keep the service from what waits for the addition.
+func (s *Service) mostLeaseWait() time.Duration {
+	select {
+	case <-s.begun:
+		return leaseWait
+	default:
+	}
+	if s.config.Role == config.Standby {
+		return 0
+	}
+	return leaseWait
+}
+
+// awaitLease opens a network, and waits while another process writes to it, see mostLeaseWait.
 func (s *Service) awaitLease(ctx context.Context, name string, open func() (*Network, error)) (*Network, error) {
 	if !s.config.Store.Cassandra.Used() {
 		return open()
 	}
-	most := leaseWait
-	if s.config.Role == config.Standby {
-		most = 0
-	}
-	n, err := store.AwaitLease(ctx, store.NetworkStore(name), most, open)
+	n, err := store.AwaitLease(ctx, store.NetworkStore(name), s.mostLeaseWait(), open)
 	if errors.Is(err, kv.ErrInUse) {
 		err = fmt.Errorf("%w; a second process must have the role %s or %s", err, config.Standby, config.Reader)
 	}
