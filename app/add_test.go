@@ -143,6 +143,20 @@ func TestAddNetworkBeforeAnyRuns(t *testing.T) {
 	}
 }
 
+// TestAddNetworkToAStartingReader adds a network as soon as a reader runs, for the race detector: the start and
+// the addition both use the configuration.
+func TestAddNetworkToAStartingReader(t *testing.T) {
+	data := t.TempDir()
+	makeNetwork(t, data)
+	c := config.Default()
+	c.Data, c.Listen, c.Role = data, "127.0.0.1:0", config.Reader
+	s, _, stop := runningWith(t, c, func(*Service) { makeStored(t, data, "evm", "second") })
+	defer stop()
+	if err := s.AddNetwork(t.Context(), "second"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLeaseWait: a standby waits for its networks without end before it takes over. Then it waits for those that
 // are added like any writer: SIGHUP and other additions wait meanwhile.
 func TestLeaseWait(t *testing.T) {

@@ -19,7 +19,7 @@ const discoverEvery = 2 * time.Second
 // of a reader whose configuration lists none.
 func (s *Service) discovers() bool {
 	_, shared := s.stores.(*store.Keyspace)
-	return shared && s.config.Role == config.Reader && len(s.config.Networks) == 0
+	return s.config.Role == config.Reader && len(s.config.Networks) == 0 && shared
 }
 
 // discover serves networks that other processes make, until ctx is done.

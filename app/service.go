@@ -327,6 +327,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	if s.group != nil {
 		counters.Go(func() error { return s.group.Run(counting) })
 	}
+	discovers := s.discovers() // before the control socket answers: adding a network changes the configuration
 	// All parts run until one of them fails or, some time after ctx is done, awaitStop returns.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -349,7 +350,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	s.offerFirst()
 	start(s.runNetworks)
 	start(s.awaitFreed)
-	if s.discovers() {
+	if discovers {
 		start(s.discover)
 	}
 	for _, run := range also {
