@@ -3,6 +3,7 @@ package gateway
 import (
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -139,5 +140,18 @@ func TestReloadedProxiesOfListener(t *testing.T) {
 	}
 	if l.open != 0 || len(l.byAddress) != 0 {
 		t.Errorf("%d connections and %d addresses are left", l.open, len(l.byAddress))
+	}
+}
+
+// TestTakenAddress: the error says which listener cannot listen, and where.
+func TestTakenAddress(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, err = Listen(t.Context(), ListenConfig{Address: taken.Addr().String()}, nil)
+	if want := "public listener: listen tcp " + taken.Addr().String(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

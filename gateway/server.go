@@ -65,7 +65,7 @@ func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, erro
 	if inner == nil {
 		var err error
 		if inner, err = new(net.ListenConfig).Listen(ctx, "tcp", config.Address); err != nil {
-			return nil, fmt.Errorf("gateway: %w", err)
+			return nil, fmt.Errorf("public listener: %w", err)
 		}
 	}
 	if config.Drain == 0 {
