@@ -34,7 +34,7 @@ func (m servedMemory) warn(log *slog.Logger, available, heap int64) {
 			"cache", readableBytes(m.rows), "caches_of_networks", readableBytes(m.caches), "limits.memory", readableBytes(m.answers))
 	}
 	if least := m.caches + idleMemory; heap < least {
-		log.Warn("GOMEMLIMIT is less than the caches of the networks may take: the more they hold, the more time goes into collecting garbage. Lower networks.NAME.state_cache, or raise GOMEMLIMIT",
+		log.Warn("GOMEMLIMIT is less than what the caches of the networks and the server itself may take: the more they hold, the more time goes into collecting garbage. Lower networks.NAME.state_cache, or raise GOMEMLIMIT",
 			"limit", readableBytes(heap), "expected", readableBytes(least))
 	}
 }
