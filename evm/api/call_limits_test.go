@@ -86,8 +86,21 @@ func TestCallsAboveTheLimitAreNotKept(t *testing.T) {
 		for _, b := range q.bundles {
 			count += kept(b.Calls)
 		}
-		if len(q.bundles) > maxBundledCalls+1 || count > maxBundledCalls {
+		if len(q.bundles) > maxManyCalls+1 || count > maxManyCalls {
 			t.Errorf("%.40s…: %d bundles with %d calls are kept", test.bundles, len(q.bundles), count)
+		}
+	}
+}
+
+// trace_callMany looks at the number of its calls before it looks for their block.
+func TestTracedCallsAboveTheLimit(t *testing.T) {
+	for _, test := range []struct{ calls, refused string }{
+		{repeated("[{},[]]", 20_000), "too many calls: 20000 > 10000"},
+		{strings.Replace(repeated("[{},[]]", 20_000), "[]]]", "1]]", 1), "non-array value, want an array"},
+	} {
+		_, err := new(API).parityCallMany(t.Context(), []byte("["+test.calls+"]"), nil)
+		if err == nil || !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%.40s…: %v, want %s", test.calls, err, test.refused)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// maxBundledCalls is how many calls eth_callMany runs.
-const maxBundledCalls = 10_000
+// maxManyCalls is how many calls eth_callMany and trace_callMany run.
+const maxManyCalls = 10_000
 
 // callManyMethods describes the method that runs bundles of messages.
 func (a *API) callManyMethods() []jsonrpc.Method {
@@ -33,7 +33,7 @@ func (a *API) callManyMethods() []jsonrpc.Method {
 			{Name: "State overrides", Summary: "What the messages see of accounts in place of their contents.", Schema: stateOverridesSchema},
 			{Name: "Timeout", Summary: "Milliseconds that all messages together may take, at most and by default 5000.", Schema: schema.Unsigned},
 		},
-		Result: result("Results", schema.Array(schema.Array(bundledResultSchema))), Errors: append(errorsOf(errEmptyBundles, errTooManyCalls(maxBundledCalls+1)), blockErrors...),
+		Result: result("Results", schema.Array(schema.Array(bundledResultSchema))), Errors: append(errorsOf(errEmptyBundles, errTooManyCalls(maxManyCalls+1)), blockErrors...),
 		Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.callMany,
 	}}
 }
@@ -57,7 +57,7 @@ var (
 var errEmptyBundles = &trace.Error{Err: errors.New("empty bundles")}
 
 func errTooManyCalls(count int) error {
-	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls: %d > %d", count, maxBundledCalls)
+	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls: %d > %d", count, maxManyCalls)
 }
 
 // bundleQuestion is what eth_callMany is asked.
@@ -71,8 +71,8 @@ type bundleQuestion struct {
 
 // readBundles decodes the arguments of eth_callMany.
 func readBundles(args *parameter.Arguments) (q bundleQuestion) {
-	q.calls.parse, q.calls.most = parseMessage, maxBundledCalls
-	q.bundles = parameter.Decode(args, 0, parseFirst(maxBundledCalls+1, q.parseBundle))
+	q.calls.parse, q.calls.most = parseMessage, maxManyCalls
+	q.bundles = parameter.Decode(args, 0, parseFirst(maxManyCalls+1, q.parseBundle))
 	q.block.Tag = chain.Latest
 	if args.Given(1) {
 		parameter.Decode(args, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
@@ -152,7 +152,7 @@ func (q *bundleQuestion) check() error {
 	switch {
 	case total == 0:
 		return errEmptyBundles
-	case q.calls.decoded > maxBundledCalls || len(q.bundles) > maxBundledCalls:
+	case q.calls.decoded > maxManyCalls || len(q.bundles) > maxManyCalls:
 		return errTooManyCalls(max(q.calls.decoded, len(q.bundles)))
 	}
 	return nil

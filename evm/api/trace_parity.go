@@ -56,7 +56,7 @@ func (a *API) parityMethods(p parameters) []jsonrpc.Method {
 			Name: "trace_callMany", Summary: "Runs messages one after the other, each on what those before it left, and returns their traces.",
 			Params: []jsonrpc.Param{required("Calls", "The messages, each with its trace types.", schema.Array(schema.Array(schema.Any)),
 				a.example(func(s *sample) any { return []any{[]any{s.call, []string{"trace"}}} })), optional(p.callBlock)},
-			Result: result("Replayed messages", schema.Array(replayedSchema)), Errors: errs,
+			Result: result("Replayed messages", schema.Array(replayedSchema)), Errors: append(errorsOf(errTooManyCalls(maxManyCalls+1)), errs...),
 			Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.parityCallMany,
 		},
 		{

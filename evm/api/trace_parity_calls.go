@@ -20,7 +20,7 @@ func (a *API) parityCall(ctx context.Context, params, out []byte) ([]byte, error
 	if args.Err != nil {
 		return out, args.Err
 	}
-	return a.parityCalls(ctx, id, execute.CallOptions{}, []tracedMessage{{message, kinds}}, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+	return a.parityCalls(ctx, id, execute.CallOptions{}, []*tracedMessage{{message, kinds}}, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
 		return replay(out, 0)
 	})
 }
@@ -35,9 +35,13 @@ type tracedMessage struct {
 // one.
 func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 1)
-	calls, id := parameter.Decode(&args, 0, parseList(parseTracedMessage)), args.Block(1)
+	counted := counted[tracedMessage]{parse: parseTracedMessage, most: maxManyCalls}
+	calls, id := parameter.Decode(&args, 0, parseFirst(maxManyCalls, counted.next)), args.Block(1)
 	if args.Err != nil {
 		return out, args.Err
+	}
+	if err := counted.check("calls"); err != nil {
+		return out, err
 	}
 	room := jsonrpc.RoomFor(ctx, out)
 	return a.parityCalls(ctx, id, execute.CallOptions{}, calls, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
@@ -46,15 +50,15 @@ func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, e
 }
 
 // parseTracedMessage decodes [call object, [trace types]].
-func parseTracedMessage(raw []byte) (call tracedMessage, err error) {
+func parseTracedMessage(raw []byte) (*tracedMessage, error) {
 	pair := parameter.Read(raw, 2, 2)
-	call.message, call.kinds = parameter.Decode(&pair, 0, parseMessage), traceKinds(&pair, 1)
+	call := &tracedMessage{parameter.Decode(&pair, 0, parseMessage), traceKinds(&pair, 1)}
 	return call, pair.Err
 }
 
 // parityCalls runs calls at a block. appendAll gets a function that runs the i-th call, and
 // must call it for one after the other.
-func (a *API) parityCalls(ctx context.Context, id chain.BlockID, options execute.CallOptions, calls []tracedMessage, out []byte,
+func (a *API) parityCalls(ctx context.Context, id chain.BlockID, options execute.CallOptions, calls []*tracedMessage, out []byte,
 	appendAll func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error)) ([]byte, error) {
 	view, number, err := a.at(ctx, id)
 	if err != nil {
@@ -89,7 +93,7 @@ func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]b
 		return out, jsonrpc.InvalidArgument(0, err.Error())
 	}
 	id, options := chain.BlockID{Tag: chain.Latest}, execute.CallOptions{Transaction: true}
-	return a.parityCalls(ctx, id, options, []tracedMessage{{message, kinds}}, out,
+	return a.parityCalls(ctx, id, options, []*tracedMessage{{message, kinds}}, out,
 		func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
 			return replay(out, 0)
 		})
