@@ -113,7 +113,14 @@ func (r *Keyring) hasPlace(owner *Account) error {
 // returns, no later Check accepts the key. The change is durable, unless the returned key
 // is Unsaved.
 func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
-	return r.change(ctx, idOrName, "revoke", atOnce, func(k *revision) error {
+	r.write.Lock()
+	defer r.write.Unlock()
+	// It waits for no other process: a key that one of its revisions revokes is revoked, whatever the others say.
+	known, err := r.find(idOrName)
+	if err != nil {
+		return Key{}, err
+	}
+	return r.next(ctx, known, "revoke", atOnce, func(k *revision) error {
 		if !k.Live() {
 			return errUnchanged
 		}
@@ -280,11 +287,11 @@ func (r *Keyring) countChange() error {
 	return r.accounts.countChange(*r.only)
 }
 
-// change edits a copy of a key and stores it as the next revision.
+// change edits a copy of the newest revision of a key and stores it as the next one. While it waits for
+// other processes, and for the store, this one can revoke keys and learn what others have revoked.
 func (r *Keyring) change(ctx context.Context, idOrName, doing string, o order, edit func(*revision) error) (Key, error) {
-	r.write.Lock()
-	defer r.write.Unlock()
-	if _, err := r.find(idOrName); err != nil { // before others have to wait
+	known, err := r.find(idOrName)
+	if err != nil {
 		return Key{}, err
 	}
 	unlock, err := r.accounts.rows.lock(ctx, o)
@@ -294,10 +301,22 @@ func (r *Keyring) change(ctx context.Context, idOrName, doing string, o order, e
 	case o == onceDurable: // a restriction goes without the lock
 		return Key{}, err
 	}
-	before, err := r.latest(ctx, o, idOrName)
+	newest, err := r.newest(ctx, o, known)
 	if err != nil {
 		return Key{}, err
 	}
+	r.write.Lock()
+	defer r.write.Unlock()
+	r.apply(newest, known.first)
+	before, err := r.find(known.ID.String())
+	if err != nil {
+		return Key{}, err
+	}
+	return r.next(ctx, before, doing, o, edit)
+}
+
+// next edits a copy of a revision and stores it as the next one. r.write is held.
+func (r *Keyring) next(ctx context.Context, before *revision, doing string, o order, edit func(*revision) error) (Key, error) {
 	k := *before
 	switch err := edit(&k); {
 	case errors.Is(err, errUnchanged):

@@ -252,26 +252,39 @@ func (a *Accounts) latest(ctx context.Context, o order, idOrEmail string) (*pers
 	return a.find(p.ID.String())
 }
 
-// latest returns the current revision of a key, for a change in the given order. If the newest row
-// of a shared store cannot be read, a restriction begins with the revision in memory. The write
-// lock is held.
-func (r *Keyring) latest(ctx context.Context, o order, idOrName string) (*revision, error) {
-	known, err := r.find(idOrName)
-	rows := r.accounts.rows
-	if err != nil || !rows.shared {
-		return known, err
+// newest reads the newest row of a key of a shared store, for a change in the given order. It is zero if
+// the store is not shared, or if it cannot be read for a restriction: that begins with the revision in memory.
+func (r *Keyring) newest(ctx context.Context, o order, k *revision) (row, error) {
+	rows, most := r.accounts.rows, latestTime
+	if !rows.shared {
+		return row{}, nil
+	}
+	if o == atOnce {
+		most = restrictionTime
 	}
 	// A client that disconnects does not make the change begin with an old revision.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), latestTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
-	value, number, err := rows.store.Newest(ctx, keyRevisions, known.first[:], lastRevision, nil)
+	value, number, err := rows.store.Newest(ctx, keyRevisions, k.first[:], lastRevision, nil)
 	switch {
-	case err != nil && o == onceDurable:
-		return nil, fmt.Errorf("account: read key %s: %w", known.ID, err)
-	case err != nil || number <= known.number:
-		return known, nil
+	case err == nil:
+		return row{number, value}, nil
+	case o == onceDurable:
+		return row{}, fmt.Errorf("account: read key %s: %w", k.ID, err)
 	}
-	return r.decode(known.first, row{number, value}).endedAt(toSeconds(known.Revoked)), nil
+	return row{}, nil
+}
+
+// apply makes a row of a key visible to Check if it is newer than the revision in memory. The write lock is held.
+func (r *Keyring) apply(newest row, first hash) {
+	all := r.keys.Load()
+	known := all.byFirst[first]
+	if known == nil || newest.number <= known.number {
+		return
+	}
+	all = all.clone()
+	all.add(r.decode(first, newest).endedAt(toSeconds(known.Revoked)))
+	r.keys.Store(all)
 }
 
 // revoked returns when a row of a key says that it was revoked, 0 if it does not.

@@ -78,8 +78,68 @@ func TestKeyAtTwoProcesses(t *testing.T) {
 	if _, err := there.Restrict(t.Context(), id, Rules{PerDay: 8}); !errors.Is(err, ErrNoKey) {
 		t.Errorf("restricted after another process revoked the key: %v", err)
 	}
+	if _, ok := there.Check(second.APIKey); ok {
+		t.Error("a key is accepted after a change has read that another process revoked it")
+	}
 	if again, err := there.Revoke(t.Context(), id); err != nil || again.Live() {
 		t.Errorf("revoked at both: %+v, %v", again, err)
+	}
+}
+
+// Two processes set the same limit before either knows of the other's change, or revoke the same key: when the
+// call returns, its process obeys.
+func TestSameRestrictionAtTwoProcesses(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	here := openShared(t, store)
+	text, key := create(t, here, "key")
+	there := openShared(t, store)
+	id := key.ID.String()
+	for _, r := range []*Keyring{here, there} {
+		if _, err := r.Restrict(t.Context(), id, Rules{PerDay: 7}); err != nil {
+			t.Fatal(err)
+		}
+		if k, ok := r.Check(text); !ok || k.Rules == nil || k.Rules.PerDay != 7 {
+			t.Errorf("limited at both: %+v, %v", k, ok)
+		}
+	}
+	for _, r := range []*Keyring{here, there} {
+		if k, err := r.Revoke(t.Context(), id); err != nil || k.Live() {
+			t.Errorf("revoked at both: %+v, %v", k, err)
+		}
+		if _, ok := r.Check(text); ok {
+			t.Error("a revoked key is accepted")
+		}
+	}
+}
+
+// A key is revoked at once while another process has the lock of changes, and while other changes wait for it.
+func TestRevokeWaitsForNobody(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	keys := openShared(t, store)
+	text, key := create(t, keys, "key")
+	unlock, err := keys.accounts.rows.lock(t.Context(), onceDurable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated := make(chan error, 1)
+	go func() {
+		_, err := keys.Rotate(t.Context(), key.ID.String(), 0)
+		rotated <- err
+	}()
+	if _, err := keys.Revoke(t.Context(), key.ID.String()); err != nil {
+		t.Error(err)
+	}
+	if _, ok := keys.Check(text); ok {
+		t.Error("a revoked key is accepted")
+	}
+	select {
+	case err := <-rotated:
+		t.Errorf("rotated without the lock: %v", err)
+	default:
+	}
+	unlock()
+	if err := <-rotated; !errors.Is(err, ErrNoKey) {
+		t.Errorf("rotated after it was revoked: %v", err)
 	}
 }
 
