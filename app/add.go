@@ -83,9 +83,9 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 		return err
 	}
 	s.config.Networks = withEntries(s.config.Networks, name, c.Networks) // for Reload: they are in effect
-	slog.Info("network added", "network", name)
 	select {
 	case s.added <- n:
+		slog.Info("network added", "network", name)
 		return nil
 	case <-s.stopping: // the network is closed with the service
 		return errStopping

@@ -35,12 +35,12 @@ type tracedMessage struct {
 // one.
 func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 1)
-	counted := counted[tracedMessage]{parse: parseTracedMessage, most: maxManyCalls}
-	calls, id := parameter.Decode(&args, 0, parseFirst(maxManyCalls, counted.next)), args.Block(1)
+	limited := counted[tracedMessage]{parse: parseTracedMessage, most: maxManyCalls}
+	calls, id := parameter.Decode(&args, 0, parseFirst(maxManyCalls, limited.next)), args.Block(1)
 	if args.Err != nil {
 		return out, args.Err
 	}
-	if err := counted.check("calls"); err != nil {
+	if err := limited.check("calls"); err != nil {
 		return out, err
 	}
 	room := jsonrpc.RoomFor(ctx, out)
