@@ -78,9 +78,15 @@ func TestUnconfirmedChangeEndsWithAnother(t *testing.T) {
 		return sent.next(t).Token
 	}
 	misspelled, right := request(1, "nwe@example.org"), request(2, "new@example.org")
+	if err := f.accounts.RequestChange(t.Context(), mine.ID, secret, "enw@example.org", where(2)); err != nil { // composed later
+		t.Fatal(err)
+	}
 	f.pass(time.Minute)
 	if a, err := f.accounts.ConfirmChange(t.Context(), right, where(3)); err != nil || a.Email != "new@example.org" {
 		t.Fatalf("%+v, %v", a, err)
+	}
+	if late := sent.next(t); late != nil {
+		t.Errorf("a letter to %s was composed after another address was confirmed", late.To)
 	}
 	sent.next(t) // which notifies the old address
 	for _, when := range []string{"at once", "after opening again"} {

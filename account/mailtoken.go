@@ -239,6 +239,9 @@ func (a *Accounts) RequestChange(ctx context.Context, id ID, password, email str
 		return err
 	}
 	return a.mailer.Queue(func(ctx context.Context) (*Letter, error) {
+		if h.load().Email != own {
+			return nil, nil // another request was confirmed meanwhile, see Changing
+		}
 		if a.withEmail(folded) != nil {
 			return &Letter{Kind: LetterTaken, To: folded}, nil
 		}
