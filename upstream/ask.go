@@ -213,13 +213,14 @@ func (p *Pool) whenLate(c *Call, n *node, call func()) (prevent func() bool) {
 	return time.AfterFunc(n.lateAfter(c.Method), call).Stop
 }
 
-// retryable reports whether another node can give a better answer than an error.
+// retryable reports whether another node can give a better answer than an error. A call that changes
+// something is not repeated if it may have been done.
 func retryable(c *Call, err error) bool {
 	if err == nil {
 		return false
 	}
 	why, _ := c.faultOf(err)
-	return why != answered && (!c.Once || why != failed)
+	return why != answered && (!c.Once || why != failed || refuses(err))
 }
 
 // moreTelling returns the error that says more about the call; of equals, the first.

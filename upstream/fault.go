@@ -204,11 +204,24 @@ func (e *httpError) Error() string {
 // its time. Firewalls refuse texts, for example, which clients can put into params.
 func (e *httpError) Is(target error) bool {
 	switch e.status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusProxyAuthRequired,
-		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusProxyAuthRequired:
 		return false
 	}
-	return target == ErrCallRefused && e.status/100 == 4
+	return target == ErrCallRefused && refuses(e)
+}
+
+// refuses reports whether a node, or a proxy before it, has refused a request with an HTTP status and
+// would refuse it again. It has not done what the request asks for.
+func refuses(err error) bool {
+	var status *httpError
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status.status/100 == 4
 }
 
 // ofOperator reports whether an HTTP status is about the key with which the operator's calls are made,

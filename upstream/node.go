@@ -60,6 +60,8 @@ type methodRecord struct {
 	errors   float64       // share of failures of late
 	failures int           // in a row
 	broken   time.Time     // left alone until then
+	refusals int           // in a row
+	last     time.Time     // until then it is asked after all other nodes
 	lacking  time.Time     // the node does not have it, as far as is known until then
 }
 
@@ -143,6 +145,20 @@ func (n *node) cost(method string) float64 {
 	return float64(max(average, time.Millisecond)) * float64(n.running+1) * (1 + 20*errors)
 }
 
+// turn returns when the node is asked, compared with others: backups come later, and nodes that refuse
+// the method come last.
+func (n *node) turn(method string, now time.Time) (turn int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.config.Backup {
+		turn = 1
+	}
+	if r := n.methods[method]; r != nil && now.Before(r.last) {
+		turn += 2
+	}
+	return turn
+}
+
 // lateAfter returns after which time nearly all answers to a method have come.
 func (n *node) lateAfter(method string) time.Duration {
 	n.mu.Lock()
@@ -219,7 +235,7 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error)
 	}
 	switch why {
 	case answered, pruned:
-		n.failures, r.failures = 0, 0
+		n.failures, r.failures, r.refusals, r.last = 0, 0, 0, time.Time{}
 		r.add(took)
 		r.average, r.errors = ewma(r.average, took), r.errors*0.9
 		if why == pruned && c.History != NoHistory {
@@ -246,15 +262,25 @@ func (n *node) fail(r *methodRecord, now time.Time, err error) {
 		n.failures = 0 // it answers; a client's call must not make it count as down
 		return
 	}
-	if errors.Is(err, ErrCallRefused) {
-		return // likewise; whether it refuses all calls, polls tell
+	if refuses(err) {
+		// Likewise: what a client sends changes only the order of the nodes. Polls find out whether it
+		// refuses all calls.
+		if r.refusals++; r.refusals >= breakAfter {
+			r.last = now.Add(breakTime(r.refusals))
+		}
+		return
 	}
 	if r.failures++; r.failures >= breakAfter {
-		r.broken = now.Add(min(firstBreak<<min(r.failures-breakAfter, 10), longBreak))
+		r.broken = now.Add(breakTime(r.failures))
 	}
 	if n.failures++; n.failures == breakAfter {
 		n.log.Warn("the node fails: it is left alone until it answers again", "error", err)
 	}
+}
+
+// breakTime returns for how long a method is left alone after failures in a row.
+func breakTime(failures int) time.Duration {
+	return min(firstBreak<<min(failures-breakAfter, 10), longBreak)
 }
 
 // lack records that the node lacks the history that a call is about. mu is held.

@@ -90,13 +90,7 @@ func (p *Pool) pick(c *Call, tried []*node) (*node, error) {
 		}
 	}
 	slices.SortStableFunc(able, func(a, b *node) int {
-		if a.config.Backup != b.config.Backup {
-			if a.config.Backup {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Compare(a.cost(c.Method), b.cost(c.Method))
+		return cmp.Or(cmp.Compare(a.turn(c.Method, now), b.turn(c.Method, now)), cmp.Compare(a.cost(c.Method), b.cost(c.Method)))
 	})
 	for _, n := range able {
 		wait, ok := n.take(now, n.unitsOf(c.Method))

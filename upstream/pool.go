@@ -42,7 +42,8 @@ type Call struct {
 	// An error that wraps [ErrLie] sets the node aside. It may be called from several
 	// goroutines, also with the answer to an identical call of another caller.
 	Check func(result json.RawMessage) error
-	// Once says that the call changes something: it is not repeated and not shared.
+	// Once says that the call changes something: it is not shared, and not repeated unless the node has
+	// refused it.
 	Once bool
 	// Stored says that the call reads what nodes store, with valid params: no error is an answer
 	// to it, so another node is asked.

@@ -1,0 +1,98 @@
+package upstream
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// refuse lets a node refuse the requests that contain a text, and returns how many these were.
+func refuse(f *fake, text string, status int, body string) *atomic.Int64 {
+	count := new(atomic.Int64)
+	f.set(func(f *fake) {
+		f.raw = func(w http.ResponseWriter, _ *http.Request, request []byte) bool {
+			if !bytes.Contains(request, []byte(text)) {
+				return false
+			}
+			count.Add(1)
+			http.Error(w, body, status)
+			return true
+		}
+	})
+	return count
+}
+
+const (
+	inText = "<html>Forbidden</html>"
+	inJSON = `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not for this project"}}`
+)
+
+// A node that refuses a method again and again is asked for it after the others, backups too, for a
+// while. It is asked for other methods, and for this one if no other node answers.
+func TestRefusedMethodIsAskedElsewhere(t *testing.T) {
+	for _, body := range []string{inText, inJSON} {
+		strict, backup := newFake(t, 7, 10), newFake(t, 7, 10)
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: append(nodesOf(strict), Node{URL: backup.URL, Backup: true})})
+		usable(t, p, 2)
+		refused := refuse(strict, `"debug_m"`, http.StatusForbidden, body)
+		began := time.Now()
+		for i := range 50 { // without rivals, which may be any node
+			mustAsk(t, p, Call{Method: "debug_m", Params: fmt.Appendf(nil, "[%d]", i), Once: true})
+		}
+		if most := breakAfter + 1 + int64(time.Since(began)/time.Second); refused.Load() > most {
+			t.Errorf("the node that refuses the method was asked %d times, expected up to %d", refused.Load(), most)
+		}
+		mustAsk(t, p, Call{Method: "other"})
+		if strict.asked("other") != 1 {
+			t.Error("the node was not asked for another method")
+		}
+		strict.set(func(f *fake) { f.raw = nil })
+		refuse(backup, `"debug_m"`, http.StatusForbidden, body)
+		mustAsk(t, p, Call{Method: "debug_m", Once: true})
+		if strict.asked("debug_m") != 1 {
+			t.Error("the node was not asked although no other one answers")
+		}
+		backup.set(func(f *fake) { f.raw = nil })
+		mustAsk(t, p, Call{Method: "debug_m", Once: true})
+		if strict.asked("debug_m") != 2 {
+			t.Error("the node is not the first again, although it has answered")
+		}
+	}
+}
+
+// A node that refused a method is asked for it again after a while.
+func TestRefusedMethodIsTriedAgain(t *testing.T) {
+	strict, backup := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Nodes: append(nodesOf(strict), Node{URL: backup.URL, Backup: true})})
+	usable(t, p, 2)
+	refused := refuse(strict, `"m"`, http.StatusNotFound, inText)
+	for i := range breakAfter {
+		mustAsk(t, p, Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i), Once: true})
+	}
+	until(t, "it is asked again", func() bool {
+		mustAsk(t, p, Call{Method: "m", Once: true})
+		return refused.Load() > breakAfter
+	})
+}
+
+// A call that changes something is sent to another node if the first has refused it: it has not taken it.
+func TestRefusedChangesAreSentElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		taken  bool // perhaps
+	}{
+		{http.StatusUnauthorized, false}, {http.StatusForbidden, false}, {http.StatusNotFound, false},
+		{http.StatusRequestTimeout, true}, {http.StatusBadGateway, true}, {http.StatusGatewayTimeout, true},
+	} {
+		strict, backup := newFake(t, 7, 10), newFake(t, 7, 10)
+		p := open(t, Config{Poll: time.Hour, Nodes: append(nodesOf(strict), Node{URL: backup.URL, Backup: true})})
+		usable(t, p, 2)
+		refuse(strict, `"send"`, c.status, inText)
+		if _, err := p.Ask(t.Context(), Call{Method: "send", Once: true}); (err != nil) != c.taken || backup.asked("send") > 0 == c.taken {
+			t.Errorf("status %d: %v; the other node was asked %d times", c.status, err, backup.asked("send"))
+		}
+	}
+}
