@@ -110,6 +110,9 @@ func (n *node) pollFailed(err error, now time.Time) {
 	}
 	n.count.failures++
 	n.failures++
+	if refuses(err) { // a poll has nothing of a client in it
+		n.failures = max(n.failures, breakAfter)
+	}
 }
 
 // polled records that the node did, and returns its chain.

@@ -96,3 +96,31 @@ func TestRefusedChangesAreSentElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// A poll has nothing of a client in it: a node that refuses one is not used until it answers one.
+func TestRefusedPollEndsTheUse(t *testing.T) {
+	for _, body := range []string{inText, inJSON} {
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} {
+			if body == inJSON && status == http.StatusNotFound {
+				continue // that is an answer
+			}
+			f := newFake(t, 7, 10)
+			p := open(t, Config{Poll: time.Hour, Nodes: nodesOf(f)})
+			usable(t, p, 1)
+			refuse(f, "eth_", status, body)
+			if err := p.poll(t.Context(), p.nodes[0], 1); err == nil {
+				t.Fatal("the poll is not refused")
+			}
+			if s := p.Status()[0]; s.Usable {
+				t.Errorf("status %d: the node is used after it has refused a poll", status)
+			}
+			f.set(func(f *fake) { f.raw = nil })
+			if err := p.poll(t.Context(), p.nodes[0], 0); err != nil {
+				t.Fatal(err)
+			}
+			if s := p.Status()[0]; !s.Usable {
+				t.Errorf("status %d: the node is not used although it answers polls: %s", status, s.Why)
+			}
+		}
+	}
+}
