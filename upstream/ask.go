@@ -233,18 +233,21 @@ func (c *Call) moreTelling(a, b error) error {
 
 // says returns how much an error of an attempt says about the call: most if the node refused the
 // call, less if it failed at it, less still if its answer cannot be used, such as null or one that is
-// too large, and nothing if there was no answer.
+// too large, and nearly nothing if there was no answer. A proxy that refused the call says least: only
+// if all nodes do is that told to the client.
 func (c *Call) says(err error) int {
 	var node *NodeError
 	switch why, _ := c.faultOf(err); {
 	case errors.As(err, &node) && why == answered:
-		return 3
+		return 4
 	case errors.As(err, &node):
+		return 3
+	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrCallTooLarge):
 		return 2
-	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrCallTooLarge), errors.Is(err, ErrCallRefused):
-		return 1
+	case errors.Is(err, ErrCallRefused):
+		return 0
 	}
-	return 0
+	return 1
 }
 
 // unanswered returns the error of a call that no node has answered.

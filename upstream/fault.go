@@ -190,7 +190,7 @@ func IsTooMuch(e *NodeError) bool {
 type httpError struct {
 	status int
 	after  time.Duration // which the node asked to wait; 0: unknown
-	said   string        // for the log
+	said   string        // about the key of the operator, for the log
 }
 
 func (e *httpError) Error() string {
@@ -200,14 +200,14 @@ func (e *httpError) Error() string {
 	return fmt.Sprintf("HTTP status %d", e.status)
 }
 
-// Is reports whether the status is [ErrCallRefused]: it blames the request, and not its credentials or
-// its time. Firewalls refuse texts, for example, which clients can put into params.
+// Is reports whether the status is [ErrCallRefused]: it blames the request, and not its credentials, about
+// which said is, or its time. Firewalls refuse texts, for example, which clients can put into params.
 func (e *httpError) Is(target error) bool {
 	switch e.status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusProxyAuthRequired:
 		return false
 	}
-	return target == ErrCallRefused && refuses(e)
+	return target == ErrCallRefused && e.said == "" && refuses(e)
 }
 
 // refuses reports whether a node, or a proxy before it, has refused a request with an HTTP status and

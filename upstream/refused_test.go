@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -120,6 +121,39 @@ func TestRefusedPollEndsTheUse(t *testing.T) {
 			}
 			if s := p.Status()[0]; !s.Usable {
 				t.Errorf("status %d: the node is not used although it answers polls: %s", status, s.Why)
+			}
+		}
+	}
+}
+
+// The client is told that the nodes refuse its call only if all that were asked do: another node that
+// does not answer now may answer later. What a node says about the operator's key is not about the call.
+func TestRefusedByAll(t *testing.T) {
+	for _, c := range []struct {
+		status  int
+		body    string
+		refused bool
+	}{
+		{http.StatusBadRequest, inText, true},
+		{http.StatusBadGateway, inText, false},
+		{http.StatusUnauthorized, inText, false},
+		{http.StatusForbidden, inJSON, false},
+	} {
+		strict, other := newFake(t, 7, 10), newFake(t, 7, 10)
+		for _, nodes := range [][]Node{nodesOf(strict, other), nodesOf(other, strict)} {
+			nodes[1].Backup = true // it is asked second
+			strict.set(func(f *fake) { f.raw = nil })
+			other.set(func(f *fake) { f.raw = nil })
+			p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodes})
+			usable(t, p, 2)
+			refuse(strict, `"m"`, http.StatusForbidden, inText)
+			refuse(other, `"m"`, c.status, c.body)
+			_, asked := p.Ask(t.Context(), Call{Method: "m"})
+			_, sent := p.Broadcast(t.Context(), Call{Method: "m", Once: true}, 2)
+			for _, err := range []error{asked, sent} {
+				if errors.Is(err, ErrCallRefused) != c.refused || !errors.Is(err, ErrUnavailable) {
+					t.Errorf("the other node answers with status %d, %s: %v", c.status, c.body, err)
+				}
 			}
 		}
 	}
