@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -156,5 +158,53 @@ func TestRefusedByAll(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A node, or a proxy before it, that refuses a batch gets no other one until it is identified again.
+// That says nothing about the methods of the calls.
+func TestRefusedBatchesAreNotRepeated(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+	}{
+		{http.StatusBadRequest, inText}, {http.StatusForbidden, inText}, {http.StatusUnsupportedMediaType, inText}, {http.StatusForbidden, inJSON},
+		{http.StatusBadRequest, `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"batches are not supported"}}`},
+	} {
+		f := newFake(t, 7, 10)
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+		usable(t, p, 1)
+		refused := refuse(f, "[{", c.status, c.body)
+		for i := range 3 {
+			calls := []Call{{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)}, {Method: "m", Params: fmt.Appendf(nil, "[%d]", i+10)}}
+			for _, a := range p.AskAll(t.Context(), calls) {
+				if a.Err != nil || string(a.Result) != `"m"` {
+					t.Errorf("status %d: the answer is %s, %v", c.status, a.Result, a.Err)
+				}
+			}
+		}
+		if refused.Load() != 1 {
+			t.Errorf("status %d, %s: %d batches were sent, expected 1", c.status, c.body, refused.Load())
+		}
+		f.set(func(f *fake) { f.raw = nil })
+		if err := p.poll(t.Context(), p.nodes[0], 0); err != nil {
+			t.Fatal(err)
+		}
+		p.AskAll(t.Context(), slices.Repeat([]Call{{Method: "m"}}, 2))
+		if f.batch != 1 {
+			t.Errorf("status %d: %d batches after it was identified again, expected 1", c.status, f.batch)
+		}
+	}
+}
+
+// A batch that is refused because there are too many requests makes the node rest, and may be sent later.
+func TestThrottledBatches(t *testing.T) {
+	f := newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	refuse(f, "[{", http.StatusServiceUnavailable, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"rate limit exceeded"}}`)
+	p.AskAll(t.Context(), slices.Repeat([]Call{{Method: "m", Params: json.RawMessage("[]")}}, 2))
+	if o := p.nodes[0].obstacle(new(Call), 7, time.Now()); o.kind != resting || p.nodes[0].noBatch {
+		t.Errorf("it takes calls: %t, batches: %t", o.kind == none, !p.nodes[0].noBatch)
 	}
 }

@@ -108,7 +108,11 @@ func (t *transport) batch(ctx context.Context, requests []request) ([]Answer, er
 		text = requests[i].append(text)
 	}
 	body, err := t.post(ctx, append(text, ']'), &lease)
-	if err != nil {
+	var node *NodeError
+	switch {
+	case refuses(err), errors.As(err, &node) && classify("", nil, node) != throttled:
+		return nil, fmt.Errorf("%w: %w", errNoBatch, err)
+	case err != nil:
 		return nil, err
 	}
 	var responses []response
