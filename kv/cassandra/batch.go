@@ -1,10 +1,6 @@
 package cassandra
 
-import (
-	"slices"
-
-	"ashlar/kv"
-)
+import "ashlar/kv"
 
 // row is a row of a batch.
 type row struct {
@@ -38,7 +34,7 @@ type batch struct {
 	rows     []row
 	removals []removal
 	pointers []pointer
-	memory   []byte // partitions and values
+	memory   []byte // the chunk that the next partitions and values go to
 	size     int
 	err      error
 }
@@ -85,10 +81,23 @@ func (b *batch) SetPointer(name string, value []byte) {
 	b.size += len(name) + len(value)
 }
 
-// keep copies data. The copy stays valid when memory grows. It is not nil.
+const (
+	firstChunk = 128 // bytes; many batches have one pointer
+	lastChunk  = 256 << 10
+)
+
+// keep copies data to memory. What does not fit there goes to a new chunk, twice as large up to lastChunk, or, if it is
+// large, to memory of its own. So nothing is copied again, and no chunk is left with most of its room unused. The
+// copy is not nil.
 func (b *batch) keep(data []byte) []byte {
+	if len(data) > lastChunk/8 {
+		return copied(data)
+	}
+	if room := cap(b.memory) - len(b.memory); room < max(len(data), 1) {
+		b.memory = make([]byte, 0, max(firstChunk, min(2*cap(b.memory), lastChunk), len(data)))
+	}
 	start := len(b.memory)
-	b.memory = append(slices.Grow(b.memory, max(len(data), 1)), data...)
+	b.memory = append(b.memory, data...)
 	return b.memory[start:len(b.memory):len(b.memory)]
 }
 
@@ -104,12 +113,12 @@ func (b *batch) Rows() int { return len(b.rows) + len(b.removals) + len(b.pointe
 // Bytes implements kv.Batch.
 func (b *batch) Bytes() int { return b.size }
 
-// Reset implements kv.Batch. The memory is not used again: when Write returns, the driver may be
-// about to send the same rows to another node, because the first was slow.
+// Reset implements kv.Batch. Memory that has rows is not used again, only the room behind them: when Write returns,
+// the driver may be about to send the same rows to another node, because the first was slow.
 func (b *batch) Reset() {
 	clear(b.rows)
 	clear(b.removals)
 	clear(b.pointers)
-	b.rows, b.removals, b.pointers, b.memory = b.rows[:0], b.removals[:0], b.pointers[:0], nil
+	b.rows, b.removals, b.pointers = b.rows[:0], b.removals[:0], b.pointers[:0]
 	b.size, b.err = 0, nil
 }

@@ -2,6 +2,8 @@ package cassandra
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"ashlar/kv"
@@ -25,6 +27,49 @@ func TestResetLeavesRows(t *testing.T) {
 	for want, got := range before {
 		if !bytes.Equal(got, []byte(want)) {
 			t.Errorf("%q after a reset, expected %q", got, want)
+		}
+	}
+}
+
+// A batch allocates little more than its rows have, however it is filled, and a small one little.
+func TestBatchMemory(t *testing.T) {
+	table := &kv.Table{ID: 0xfd, Name: "batch_versions", Kind: kv.Versions}
+	allocated := func(fill func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		fill()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	var small batch
+	if got := allocated(func() { small.SetPointer("head", []byte("value")) }); got > 1<<10 {
+		t.Errorf("a batch of one pointer allocates %d bytes", got)
+	}
+	const full = 4 << 20
+	for _, size := range []int{0, 100, 5000, lastChunk / 8, lastChunk/8 + 1, lastChunk - 1, lastChunk + 1} {
+		b, value := new(batch), make([]byte, size)
+		fill := func() {
+			for n := range uint64(full / (size + 32)) {
+				b.Put(table, []byte("a partition of 32 bytes, or so ."), n, value)
+			}
+		}
+		fill() // which also grows what has the rows
+		for _, again := range []string{"second", "third"} {
+			b.Reset()
+			if got := allocated(fill); got > full*5/4 {
+				t.Errorf("rows of %d bytes: the %s %d bytes allocate %d", size, again, full, got)
+			}
+		}
+	}
+	b := new(batch)
+	for n := range 2000 {
+		value := fmt.Appendf(nil, "value %d", n)
+		b.Put(table, nil, uint64(n), value)
+		clear(value)
+	}
+	for n := range b.rows {
+		if want := fmt.Sprintf("value %d", n); b.rows[n].partition == nil || string(b.rows[n].value) != want {
+			t.Errorf("row %d: %q in partition %#v, expected %q", n, b.rows[n].value, b.rows[n].partition, want)
 		}
 	}
 }
