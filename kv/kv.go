@@ -305,6 +305,14 @@ type Replicated interface {
 	WalkReplicas(ctx context.Context, t *Table, from uint64) iter.Seq2[Row, error]
 }
 
+// WalkReplicas is [Replicated.WalkReplicas] of a store that keeps each row at several nodes, and Walk of another one.
+func WalkReplicas(ctx context.Context, s Store, t *Table, from uint64) iter.Seq2[Row, error] {
+	if r, ok := s.(Replicated); ok {
+		return r.WalkReplicas(ctx, t, from)
+	}
+	return s.Walk(ctx, t, from)
+}
+
 // Leased is implemented by stores of which one process at a time may write, of several that
 // can.
 type Leased interface {

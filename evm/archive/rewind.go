@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"iter"
 
 	"ashlar/history/audit"
 	"ashlar/history/rewind"
@@ -58,7 +59,8 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 func laterCodes(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (later []rewind.Row, err error) {
 	progress.Begin(codes.Name, 1<<16)
 	candidates := make(map[common.Hash]struct{})
-	err = walkAccounts(ctx, store, to+1, func(_ uint64, code common.Hash) bool {
+	// An account of a block whose settling was cut off may be at one node.
+	err = walkAccounts(kv.WalkReplicas(ctx, store, accounts, to+1), func(_ uint64, code common.Hash) bool {
 		candidates[code] = struct{}{}
 		return true
 	})
@@ -66,7 +68,7 @@ func laterCodes(ctx context.Context, store kv.Store, to uint64, progress *audit.
 		return nil, err
 	}
 	delete(candidates, types.EmptyCodeHash)
-	err = walkAccounts(ctx, store, 0, func(number uint64, code common.Hash) bool {
+	err = walkAccounts(store.Walk(ctx, accounts, 0), func(number uint64, code common.Hash) bool {
 		if number <= to {
 			delete(candidates, code)
 		}
@@ -78,10 +80,10 @@ func laterCodes(ctx context.Context, store kv.Store, to uint64, progress *audit.
 	return later, err
 }
 
-// walkAccounts calls visit with the block and the code hash of each version of an account
-// from a block on, until visit returns false.
-func walkAccounts(ctx context.Context, store kv.Store, from uint64, visit func(number uint64, code common.Hash) bool) error {
-	for row, err := range store.Walk(ctx, accounts, from) {
+// walkAccounts calls visit with the block and the code hash of each version of an account,
+// until visit returns false.
+func walkAccounts(walk iter.Seq2[kv.Row, error], visit func(number uint64, code common.Hash) bool) error {
+	for row, err := range walk {
 		if err != nil {
 			return err
 		}

@@ -203,11 +203,8 @@ func (r *run) removeFrom(ctx context.Context, table *kv.Table) error {
 		sorts = sorts[:0]
 		return r.flush(ctx, batchBytes)
 	}
-	walk := r.store.Walk
-	if s, ok := r.store.(kv.Replicated); ok { // the rows of a block whose settling was cut off may be at one node
-		walk = s.WalkReplicas
-	}
-	for row, err := range walk(ctx, table, from) {
+	// The rows of a block whose settling was cut off may be at one node.
+	for row, err := range kv.WalkReplicas(ctx, r.store, table, from) {
 		if err != nil {
 			return err
 		}
