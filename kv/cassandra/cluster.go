@@ -210,7 +210,8 @@ func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, er
 	case err != nil && strings.Contains(err.Error(), "password are incorrect"):
 		return nil, fmt.Errorf("user %q or its password is %w", c.config.User, errRefused)
 	case err != nil && strings.Contains(err.Error(), "host was filtered"):
-		return nil, fmt.Errorf("%w %q", errElsewhere, c.config.Datacenter)
+		// The driver's last host, in an order of chance: one that is asked before it may be in the datacenter, and down.
+		return nil, fmt.Errorf("none of the hosts that answer is in datacenter %q, perhaps because its nodes are down", c.config.Datacenter)
 	}
 	return session, encrypted.explain(err)
 }

@@ -15,10 +15,6 @@ import (
 // errRefused is what connecting returns if the nodes do not accept the password.
 var errRefused = errors.New("refused")
 
-// errElsewhere is what connecting returns if the nodes that answer are not in the datacenter
-// whose nodes are to be asked.
-var errElsewhere = errors.New("none of the hosts that answer is in datacenter")
-
 // errNoTable is what a statement for a row table returns that does not exist yet.
 var errNoTable = errors.New("no such table")
 
@@ -42,7 +38,7 @@ func isTransient(err error) bool {
 	)
 	switch {
 	case err == nil, errors.Is(err, kv.ErrFailed), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrConflict), errors.Is(err, errSwapped),
-		errors.Is(err, errRefused), errors.Is(err, errElsewhere), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, errRefused), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, gocql.ErrNotFound), errors.Is(err, gocql.ErrSessionClosed),
 		errors.As(err, &syntax), errors.As(err, &invalid), errors.As(err, &unauthorized),
 		errors.As(err, &credentials), errors.As(err, &config), errors.As(err, &exists):

@@ -186,8 +186,12 @@ func TestDatacenter(t *testing.T) {
 	for _, datacenter := range []string{"nowhere", "far"} {
 		config := cassandra.Config{Hosts: cluster.Hosts[:1], Keyspace: "apart", Datacenter: datacenter}
 		want := fmt.Sprintf("none of the hosts that answer is in datacenter %q", datacenter)
-		if _, err := cassandra.Connect(t.Context(), config, true); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		_, err := cassandra.Connect(t.Context(), config, true)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, expected one line with %s", err, want)
+		}
+		if !errors.Is(err, kv.ErrUnavailable) { // its nodes may be down
+			t.Errorf("%v, expected ErrUnavailable", err)
 		}
 	}
 }
