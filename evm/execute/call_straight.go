@@ -107,6 +107,10 @@ func hasSlowStretch(code []byte) bool {
 			if slow++; slow > slowStretch {
 				return true
 			}
+		case vm.DUPN, vm.SWAPN, vm.EXCHANGE:
+			if i+1 < len(code) && skipped(code[i+1]) {
+				i++
+			}
 		default:
 			if op.IsPush() {
 				i += int(op - vm.PUSH0)
@@ -115,6 +119,10 @@ func hasSlowStretch(code []byte) bool {
 	}
 	return false
 }
+
+// skipped reports whether execution goes on behind an immediate of EIP-8024. Any other one may be PUSH or
+// JUMPDEST, and ends the frame, as the instruction does before Amsterdam: only a jump reaches what follows.
+func skipped(immediate byte) bool { return immediate <= 90 || immediate >= 128 }
 
 // GetCode implements vm.StateDB. The EVM asks it before it runs code.
 func (s *callState) GetCode(address common.Address) []byte {

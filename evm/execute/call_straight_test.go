@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,15 +69,61 @@ func TestCanceledRunEndsBetweenSlowInstructions(t *testing.T) {
 					w := newWorld()
 					w.put(contract, 1, main)
 					w.put(callee, 1, code)
-					leaveBetween(t, w, message, traced)
+					leaveBetween(t, newCaller(t), w, message, traced)
 				})
 			}
 		}
 	}
 }
 
+// Immediates of EIP-8024 are no instructions that end a run, and those that are not valid are not skipped.
+func TestCanceledRunEndsBetweenImmediates(t *testing.T) {
+	config := osakaConfig()
+	config.AmsterdamTime = new(uint64)
+	e, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := make(map[string][]byte)
+	for op, immediates := range map[vm.OpCode][]vm.OpCode{
+		vm.DUPN:     {vm.STOP, vm.KECCAK256, vm.JUMP, vm.JUMPI, 90, 128, vm.REVERT, vm.INVALID, vm.SELFDESTRUCT},
+		vm.SWAPN:    {vm.STOP, vm.KECCAK256, vm.JUMP, vm.JUMPI, 90, 128, vm.REVERT, vm.INVALID, vm.SELFDESTRUCT},
+		vm.EXCHANGE: {vm.STOP, vm.KECCAK256, 81, 128, vm.REVERT, vm.INVALID, vm.SELFDESTRUCT},
+	} {
+		for _, immediate := range immediates {
+			deep := bytes.Repeat([]byte{byte(vm.PUSH0)}, 300)
+			codes[fmt.Sprintf("%v %#x", op, byte(immediate))] = append(deep, between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY, op, immediate)...)
+		}
+	}
+	for _, op := range []vm.OpCode{vm.DUPN, vm.SWAPN, vm.EXCHANGE} {
+		codes[op.String()+" PUSH32"] = hidden(op)
+	}
+	for name, code := range codes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.put(contract, 1, code)
+			leaveBetween(t, e, w, Message{To: &contract}, false)
+		})
+	}
+}
+
+// hidden returns code with copies that are data for a scan that skips the invalid immediate PUSH32 of op: it
+// begins 32 bytes later what is data for the EVM, and ends with PUSH32, as the data of each PUSH1 does.
+func hidden(op vm.OpCode) []byte {
+	p := program.New().Push(37).Op(vm.JUMP, op, vm.PUSH32).Append(make([]byte, 31)).Op(vm.PUSH32)
+	p.Op(vm.JUMPDEST).Push(uint64(askedFirst)).Op(vm.BLOCKHASH, vm.POP).Append(bytes.Repeat([]byte{byte(vm.JUMPDEST)}, 25)).Op(vm.PUSH1, vm.PUSH32)
+	for range slowStretch {
+		p.Op(vm.JUMPDEST, vm.JUMPDEST, vm.JUMPDEST)
+		for range 7 {
+			p.Op(vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY)
+		}
+		p.Op(vm.PUSH1, vm.PUSH32)
+	}
+	return p.Push(uint64(askedLast)).Op(vm.BLOCKHASH, vm.POP, vm.STOP).Bytes()
+}
+
 // leaveBetween runs a message, whose client leaves when the first hash is asked for, and expects that the last one is not.
-func leaveBetween(t *testing.T, w *world, message Message, traced bool) {
+func leaveBetween(t *testing.T, e *Executor, w *world, message Message, traced bool) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	at := w.at()
@@ -92,7 +139,7 @@ func leaveBetween(t *testing.T, w *world, message Message, traced bool) {
 			runtime.Gosched()
 		}
 	})
-	s = newCaller(t).newSimulation(ctx, at)
+	s = e.newSimulation(ctx, at)
 	s.lasting = traced
 	message.Gas = ptr[uint64](unwatchedGas + 1)
 	err := s.do(CallOptions{}, func(s *simulation) error {
