@@ -91,8 +91,11 @@ func (c *Cluster) retry(ctx context.Context, patience time.Duration, attempt fun
 	for {
 		err := attempt(ctx)
 		if canceled := ctx.Err(); err != nil && canceled != nil {
-			if errors.Is(canceled, context.DeadlineExceeded) && isTransient(err) {
+			switch late := errors.Is(canceled, context.DeadlineExceeded); {
+			case late && isTransient(err):
 				return fmt.Errorf("%w: %w", translate(err), canceled)
+			case late && errors.Is(err, kv.ErrUnavailable): // of a retry or a turn within attempt, with the deadline
+				return err
 			}
 			return canceled
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,7 @@ type lease struct {
 	holder   string
 	renewed  atomic.Int64 // when the last successful renewal began, nanoseconds since began
 	began    time.Time
-	renewing sync.Mutex            // held while a write renews the lease
+	renewing turn                  // of writes, to renew the lease
 	lost     atomic.Pointer[error] // why the store takes no more writes
 }
 
@@ -209,8 +208,14 @@ func (s *Store) holdLease(ctx context.Context) error {
 	if s.holdsLease() {
 		return nil
 	}
-	s.lease.renewing.Lock() // of the rows that are written side by side, the first renews it for all
-	defer s.lease.renewing.Unlock()
+	// Of the rows that are written side by side, the first renews it for all.
+	if err := s.lease.renewing.take(ctx); err != nil {
+		return err
+	}
+	defer s.lease.renewing.end()
+	if lost := s.lease.lost.Load(); lost != nil {
+		return *lost
+	}
 	if s.holdsLease() {
 		return nil
 	}

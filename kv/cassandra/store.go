@@ -37,7 +37,7 @@ type Store struct {
 	changing  sync.Mutex    // held while pointers of a leased store change
 	chained   int64         // guarded by changing; the clock that the last change has set
 	splits    splits
-	growing   chan struct{} // has room while no Write puts rows into partitions that may grow
+	growing   turn // of Writes, to put rows into partitions that may grow
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
@@ -54,7 +54,8 @@ func (c *Cluster) Open(ctx context.Context, name string, o kv.Options, own Optio
 }
 
 func (c *Cluster) openStore(ctx context.Context, name string, o kv.Options, own Options) (*Store, error) {
-	s := &Store{cluster: c, name: name, readOnly: o.ReadOnly, shared: own.Shared, lostLease: make(chan struct{}), growing: make(chan struct{}, 1), stop: func() {}}
+	s := &Store{cluster: c, name: name, readOnly: o.ReadOnly, shared: own.Shared, lostLease: make(chan struct{}), growing: newTurn(), stop: func() {}}
+	s.lease.renewing = newTurn()
 	s.splits.init()
 	id, err := c.id(ctx, name)
 	exists := err == nil

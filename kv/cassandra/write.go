@@ -84,12 +84,10 @@ func (s *Store) writeRows(ctx context.Context, rows []row) error {
 		return err
 	}
 	if s.mayGrow(rows) {
-		select {
-		case s.growing <- struct{}{}:
-			defer func() { <-s.growing }()
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := s.growing.take(ctx); err != nil {
+			return err
 		}
+		defer s.growing.end()
 		if err := s.grow(ctx, rows); err != nil {
 			return err
 		}
