@@ -161,7 +161,7 @@ func (s *Store) grow(ctx context.Context, rows []row) error {
 		if r.table.Transient {
 			continue
 		}
-		if weight := s.cluster.sampled(r); weight > 0 {
+		if weight := s.cluster.sampled(r); weight > 0 || s.adding != nil {
 			grow := func(ctx context.Context) error { return s.growPart(ctx, r, weight) }
 			if err := s.cluster.retry(ctx, patience(ctx), grow); err != nil {
 				return err
@@ -177,6 +177,11 @@ func (s *Store) growPart(ctx context.Context, r *row, weight int64) error {
 	if err := s.holdLease(ctx); err != nil {
 		return err
 	}
+	if s.adding != nil {
+		if err := s.addPart(ctx, *s.adding); err != nil || weight == 0 {
+			return err
+		}
+	}
 	c := s.cluster
 	st := c.table(r.table)
 	starts, _ := s.splits.known(r.table, r.partition)
@@ -191,20 +196,38 @@ func (s *Store) growPart(ctx context.Context, r *row, weight int64) error {
 	if empty || part < len(starts) || size < c.config.SplitBytes || r.sort <= sortOf(newest) {
 		return c.exec(ctx, readPatience, c.session.Query(st.setSize, size, s.id, r.partition, part).WithTimestamp(s.clock.next()))
 	}
-	start := sortColumn(r.sort)
-	if part == 0 {
-		if err := s.mark(ctx, st, r.partition); err != nil {
+	return s.addPart(ctx, newPart{r.table, r.partition, append(slices.Clip(starts), r.sort)})
+}
+
+// newPart is the last part of a partition, with the starts of all.
+type newPart struct {
+	table     *kv.Table
+	partition []byte
+	starts    []uint64
+}
+
+// addPart begins a part. If that ends without an answer, readers may find the start. Then it is done again before other
+// rows are put into partitions that may grow: they would go to the part before, where readers would not look.
+func (s *Store) addPart(ctx context.Context, n newPart) error {
+	s.adding = &n
+	c := s.cluster
+	st := c.table(n.table)
+	part := len(n.starts)
+	start := sortColumn(n.starts[part-1])
+	if part == 1 {
+		if err := s.mark(ctx, st, n.partition); err != nil {
 			return err
 		}
 	}
-	if err := c.exec(ctx, readPatience, c.session.Query(st.setUntil, start, s.id, r.partition, part).WithTimestamp(s.clock.next())); err != nil {
+	if err := c.exec(ctx, readPatience, c.session.Query(st.setUntil, start, s.id, n.partition, part-1).WithTimestamp(s.clock.next())); err != nil {
 		return err
 	}
-	add := c.session.Query("INSERT INTO "+tableSplits+" (store, tbl, p, i, start) VALUES (?, ?, ?, ?, ?)", s.id, int(r.table.ID), r.partition, part+1, start)
+	add := c.session.Query("INSERT INTO "+tableSplits+" (store, tbl, p, i, start) VALUES (?, ?, ?, ?, ?)", s.id, int(n.table.ID), n.partition, part, start)
 	if err := c.exec(ctx, readPatience, add.WithTimestamp(s.clock.next())); err != nil {
 		return err
 	}
-	s.splits.set(r.table, r.partition, append(slices.Clip(starts), r.sort))
+	s.splits.set(n.table, n.partition, n.starts)
+	s.adding = nil
 	return nil
 }
 

@@ -37,7 +37,8 @@ type Store struct {
 	changing  sync.Mutex    // held while pointers of a leased store change
 	chained   int64         // guarded by changing; the clock that the last change has set
 	splits    splits
-	growing   turn // of Writes, to put rows into partitions that may grow
+	growing   turn     // of Writes, to put rows into partitions that may grow
+	adding    *newPart // guarded by growing; a part of which it is not known whether it has begun
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
