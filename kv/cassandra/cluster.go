@@ -186,7 +186,7 @@ func (c *Cluster) open(ctx context.Context, keyspace string) (*gocql.Session, er
 	o.MaxWaitSchemaAgreement = time.Nanosecond // the driver would wait for nodes that are down; see agree
 	o.Metadata.CacheMode = gocql.KeyspaceOnly
 	o.Logger = &logger{log: c.log}
-	o.PageSize = maxPage // no more rows are asked for at once, so none needs a second round trip
+	o.PageSize = maxPage // scans ask for no more rows at once, so their pages need no second round trip
 	local := gocql.RoundRobinHostPolicy()
 	if c.config.Datacenter != "" {
 		local = gocql.DCAwareRoundRobinPolicy(c.config.Datacenter)

@@ -100,8 +100,9 @@ func (c *Cluster) retry(ctx context.Context, patience time.Duration, attempt fun
 			return canceled
 		}
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			// This is a context of the driver's: the connection was closed while the statement was prepared.
-			err = fmt.Errorf("connection closed: %v", err)
+			// This is a context of the driver's: the connection was closed while the statement was prepared, or was not
+			// opened in time.
+			err = fmt.Errorf("the driver's context or connection ended: %v", err)
 		}
 		if !isTransient(err) {
 			return translate(err)

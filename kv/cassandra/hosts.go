@@ -83,7 +83,8 @@ func (h *slowHosts) up() (n int) {
 
 // speculation has further nodes asked if one is slow. The driver takes the first result. If it is to ask a
 // further node and there is none, that is the result: the statement fails, although the nodes that were
-// asked may still answer. So no more nodes are asked than there are.
+// asked may still answer. So no more nodes are asked than are up. That is not a bound for those that the driver has left
+// to ask: if one fails at once, the next has been asked in its place. Then the statement fails, and retry tries it again.
 type speculation struct {
 	hosts *slowHosts
 	most  int // further nodes

@@ -19,7 +19,8 @@ type found struct {
 	until *int64  // start of the next part, if there is one
 }
 
-// prepare checks a read, and returns the statements of its table.
+// prepare checks a read, and returns the statements of its table. Reads do not copy the partition: an attempt at another
+// node may send what the caller has changed since, but only after the read has returned, so its result is discarded.
 func (s *Store) prepare(ctx context.Context, t *kv.Table, partition []byte) (*statements, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
