@@ -246,7 +246,7 @@ func (s *simulation) machine(message *core.Message, seen vm.StateDB, hooks *trac
 	if message.GasLimit > boundedGas(s.rules) {
 		hooks = (&frameMeter{memory: &s.state.memory}).watch(hooks)
 	}
-	hooks = s.state.memory.watchCodes(message, hooks)
+	hooks = s.watchCodes(message, hooks)
 	machine := vm.NewEVM(block, seen, s.executor.config, vm.Config{NoBaseFee: true, Tracer: hooks, EnablePreimageRecording: true})
 	machine.SetJumpDestCache(s.executor.jumpDests)
 	machine.SetPrecompiles(s.precompiles)

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/vm"
@@ -26,22 +27,27 @@ const (
 	slowStretch = 16
 )
 
+// knownStretches is how many codes are remembered, in about 1 MB.
+const knownStretches = 4096
+
 // codeWatch finds the code of a run that each instruction must be able to end.
 type codeWatch struct {
 	meter    *memoryMeter
-	initCode []byte         // of the message, until it runs; nil: none
-	seen     map[*byte]bool // first bytes of codes that are ordinary
+	slow     *lru.Cache[common.Hash, bool] // by hash of the code: it has a slow stretch
+	initCode []byte                        // of the message, until it runs; nil: none
+	last     common.Hash                   // of ordinary code; most code is asked for twice in a row
 }
 
 // watchCodes has a run end soon after it is canceled, and returns its hooks, which are nil if there are none.
-func (m *memoryMeter) watchCodes(message *core.Message, hooks *tracing.Hooks) *tracing.Hooks {
+func (s *simulation) watchCodes(message *core.Message, hooks *tracing.Hooks) *tracing.Hooks {
+	m := &s.state.memory
 	m.codes = nil
 	switch {
 	case message.GasLimit <= unwatchedGas:
 	case hooks != nil:
 		return m.endingCanceled(hooks)
 	default:
-		m.codes = &codeWatch{meter: m, seen: make(map[*byte]bool)}
+		m.codes = &codeWatch{meter: m, slow: s.executor.slow}
 		if message.To == nil {
 			m.codes.initCode = message.Data
 		}
@@ -65,34 +71,34 @@ func (m *memoryMeter) endingCanceled(others *tracing.Hooks) *tracing.Hooks {
 }
 
 // runs is called before code runs, or is copied.
-func (c *codeWatch) runs(code []byte) {
-	if c == nil || len(code) == 0 || c.seen[&code[0]] {
+func (c *codeWatch) runs(hash common.Hash, code []byte) {
+	if hash == c.last {
 		return
 	}
-	if hasSlowStretch(code) {
+	slow, known := c.slow.Get(hash)
+	if !known {
+		slow = hasSlowStretch(code)
+		c.slow.Add(hash, slow)
+	}
+	if slow {
 		c.watch()
 		return
 	}
-	c.seen[&code[0]] = true
+	c.last = hash
 }
 
 // creates is called before a contract is created. Only the code of the message is known.
 func (c *codeWatch) creates() {
-	switch {
-	case c == nil:
-	case c.initCode != nil:
-		c.runs(c.initCode)
-		c.initCode = nil
-	default:
+	if c.initCode == nil || hasSlowStretch(c.initCode) {
 		c.watch()
 	}
+	c.initCode = nil
 }
 
-// watch has each instruction look, in frames that begin from now on.
+// watch has each instruction look, in frames that begin from now on. Nothing is left to find then.
 func (c *codeWatch) watch() {
-	if machine := c.meter.machine; machine != nil && machine.Config.Tracer == nil {
-		machine.Config.Tracer = c.meter.endingCanceled(nil)
-	}
+	c.meter.machine.Config.Tracer = c.meter.endingCanceled(nil)
+	c.meter.codes = nil
 }
 
 // hasSlowStretch reports whether code has more slow instructions than slowStretch that may run without
@@ -127,12 +133,16 @@ func skipped(immediate byte) bool { return immediate <= 90 || immediate >= 128 }
 // GetCode implements vm.StateDB. The EVM asks it before it runs code.
 func (s *callState) GetCode(address common.Address) []byte {
 	code := s.StateDB.GetCode(address)
-	s.memory.codes.runs(code)
+	if codes := s.memory.codes; codes != nil && len(code) > 0 {
+		codes.runs(s.StateDB.GetCodeHash(address), code)
+	}
 	return code
 }
 
 // CreateContract implements vm.StateDB. The EVM calls it before it runs the code that creates a contract.
 func (s *callState) CreateContract(address common.Address) {
-	s.memory.codes.creates()
+	if codes := s.memory.codes; codes != nil {
+		codes.creates()
+	}
 	s.StateDB.CreateContract(address)
 }

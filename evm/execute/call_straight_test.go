@@ -11,8 +11,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/core/vm/program"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // askedHashes calls a function when the hash of a block is asked for.
@@ -216,6 +218,103 @@ func TestOrdinaryCodeIsNotWatched(t *testing.T) {
 				})
 				if err != nil {
 					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// countedReads counts the accounts that are read.
+type countedReads struct {
+	*world
+	accounts int
+}
+
+// Account implements evm.State.
+func (c *countedReads) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
+	c.accounts++
+	return c.world.Account(ctx, address)
+}
+
+// Code is searched once for all calls, by its hash, whichever account has it and wherever it comes from. That reads no
+// account more than once.
+func TestCodeIsSearchedOnce(t *testing.T) {
+	straight := between(slowStretch+1, vm.PUSH0, vm.PUSH0, vm.PUSH0, vm.CODECOPY)
+	ordinary := returning(vm.ADDRESS)
+	callee := common.Address{19: 0xee}
+	calling := func(address common.Address) []byte { return program.New().Call(nil, address, 0, 0, 0, 0, 0).Bytes() }
+	first := append(bytes.Repeat([]byte{byte(vm.PUSH0), byte(vm.PUSH0), byte(vm.PUSH0), byte(vm.CODECOPY)}, slowStretch+1), calling(callee)...)
+	delegation := types.AddressToDelegation(callee)
+	for _, lasting := range []bool{false, true} {
+		for name, test := range map[string]struct {
+			main, callee []byte
+			override     *[]byte
+			want         map[string]bool // searched codes
+		}{
+			"slow":           {main: straight, want: map[string]bool{string(straight): true}},
+			"ordinary":       {main: ordinary, want: map[string]bool{string(ordinary): false}},
+			"callee":         {main: calling(callee), callee: straight, want: map[string]bool{string(calling(callee)): false, string(straight): true}},
+			"callee of slow": {main: first, callee: ordinary, want: map[string]bool{string(first): true}},
+			"delegation":     {main: delegation, callee: straight, want: map[string]bool{string(delegation): false, string(straight): true}},
+			"override":       {main: ordinary, override: &straight, want: map[string]bool{string(straight): true}},
+			"no code":        {want: map[string]bool{}},
+		} {
+			t.Run(fmt.Sprintf("%s, lasting %t", name, lasting), func(t *testing.T) {
+				e, w := newCaller(t), newWorld()
+				w.put(contract, 1, test.main)
+				w.put(callee, 1, test.callee)
+				options := CallOptions{}
+				if test.override != nil {
+					options.State = StateOverrides{contract: {Code: test.override}}
+				}
+				// run returns whether each instruction looked at the end, and how many accounts were read.
+				run := func(gas uint64) (watched bool, read int) {
+					reads := &countedReads{world: w}
+					at := w.at()
+					at.State = reads
+					s := e.newSimulation(t.Context(), at)
+					defer s.release()
+					s.lasting = lasting
+					if err := s.do(options, func(s *simulation) error {
+						m, err := s.message(&Message{To: &contract, Gas: &gas})
+						if err != nil {
+							return err
+						}
+						machine := s.machine(m, &s.state, nil)
+						defer machine.Release()
+						_, err = core.ApplyMessage(machine, m, nil)
+						watched = machine.Config.Tracer != nil
+						return err
+					}); err != nil {
+						t.Fatal(err)
+					}
+					return watched, reads.accounts
+				}
+				_, least := run(unwatchedGas)
+				if e.slow.Len() != 0 {
+					t.Error("code was searched in a call with little gas")
+				}
+				want := false
+				for _, slow := range test.want {
+					want = want || slow
+				}
+				for range 2 {
+					if watched, read := run(unwatchedGas + 1); watched != want || read != least {
+						t.Errorf("each instruction looks: %t, want %t; %d accounts read, want %d", watched, want, read, least)
+					}
+				}
+				if searched := e.slow.Len(); searched != len(test.want) {
+					t.Errorf("%d codes were searched, want %d", searched, len(test.want))
+				}
+				for code, slow := range test.want {
+					hash := crypto.Keccak256Hash([]byte(code))
+					if got, known := e.slow.Get(hash); !known || got != slow {
+						t.Errorf("remembered %t (%t), want %t", got, known, slow)
+					}
+					e.slow.Add(hash, !want) // it decides, not another search
+				}
+				if watched, _ := run(unwatchedGas + 1); len(test.want) > 0 && watched == want {
+					t.Error("the code was searched again")
 				}
 			})
 		}

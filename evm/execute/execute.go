@@ -43,7 +43,8 @@ type Executor struct {
 	config    *params.ChainConfig
 	engine    consensus.Engine
 	jumpDests vm.JumpDestCache
-	calls     *semaphore.Weighted // a place for each call that runs at the same moment
+	slow      *lru.Cache[common.Hash, bool] // see codeWatch
+	calls     *semaphore.Weighted           // a place for each call that runs at the same moment
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
 	prefixes  *prefixCache
 	reads     *readCache
@@ -73,6 +74,7 @@ func New(config *params.ChainConfig, options ...Option) (*Executor, error) {
 		config:    config,
 		engine:    beacon.New(proofOf),
 		jumpDests: core.NewJumpDestCache(),
+		slow:      lru.NewCache[common.Hash, bool](knownStretches),
 		calls:     newCallPlaces(),
 		prefixes:  newPrefixCache(),
 		reads:     newReadCache(),
