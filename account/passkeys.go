@@ -169,7 +169,7 @@ func (a *Accounts) withPasskey(ctx context.Context, id ID, answer *passkey.Answe
 			return ErrPasskey // removed concurrently
 		case !p.Enabled():
 			return ErrDisabled
-		case a.isAnswered(answer.Challenge): // before the counter is compared: it is no copy that sends the same once more
+		case a.isAnswered(answer.Challenge): // before the counter is compared: the same answer, sent twice, does not come from a copy
 			return passkey.ErrLate
 		case p.factor.Passkeys[i].Copied != 0 || answer.Copied(p.factor.Passkeys[i].Count):
 			return ErrCopied

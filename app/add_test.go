@@ -100,9 +100,9 @@ func TestAddNetworkToAList(t *testing.T) {
 	}
 }
 
-// TestAddNetworkWhileStopping: once the networks run no more, none is added, and nobody waits
-// for one.
-func TestAddNetworkWhileStopping(t *testing.T) {
+// openedBeside opens a service that does not run, and stores a further network that it does not serve.
+func openedBeside(t *testing.T, name string) *Service {
+	t.Helper()
 	data := t.TempDir()
 	makeNetwork(t, data)
 	c := config.Default()
@@ -111,35 +111,33 @@ func TestAddNetworkWhileStopping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	makeStored(t, data, "evm", "second")
+	t.Cleanup(func() {
+		if err := errors.Join(s.Stop(context.Background()), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	makeStored(t, data, "evm", name)
+	return s
+}
+
+// TestAddNetworkWhileStopping: once the networks run no more, none is added, and nobody waits
+// for one.
+func TestAddNetworkWhileStopping(t *testing.T) {
+	s := openedBeside(t, "second")
 	if err := s.runNetworks(ended(t.Context())); err != nil {
 		t.Error(err)
 	}
 	if err := s.AddNetwork(t.Context(), "second"); !errors.Is(err, errStopping) || s.network("second") != nil {
 		t.Errorf("added: %v", err)
 	}
-	if err := errors.Join(s.Stop(t.Context()), s.Close()); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestAddNetworkBeforeAnyRuns: a network that is added to a service that does not run networks yet is not visible
 // to clients before it runs: it could not be taken out of service.
 func TestAddNetworkBeforeAnyRuns(t *testing.T) {
-	data := t.TempDir()
-	makeNetwork(t, data)
-	c := config.Default()
-	c.Data, c.Listen = data, "127.0.0.1:0"
-	s, err := Open(t.Context(), c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	makeStored(t, data, "evm", "second")
+	s := openedBeside(t, "second")
 	if err := s.AddNetwork(ended(t.Context()), "second"); !errors.Is(err, context.Canceled) || s.network("second") != nil {
 		t.Errorf("added: %v, served: %t", err, s.network("second") != nil)
-	}
-	if err := errors.Join(s.Stop(t.Context()), s.Close()); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -39,15 +39,22 @@ type frameMeter struct {
 
 // watch returns hooks that meter a call, in front of other hooks, which may be nil.
 func (f *frameMeter) watch(others *tracing.Hooks) *tracing.Hooks {
+	return beforeOpcodes(others, func(_ uint64, op byte, _, _ tracing.Gas, scope tracing.OpContext, _ []byte, depth int, err error) {
+		if err == nil {
+			f.enter(depth, max(uint64(len(scope.MemoryData())), addressed(vm.OpCode(op), scope.StackData())))
+		}
+	})
+}
+
+// beforeOpcodes returns hooks that call first before each instruction, and then other hooks, which may be nil.
+func beforeOpcodes(others *tracing.Hooks, first tracing.OpcodeHookV2) *tracing.Hooks {
 	hooks := new(tracing.Hooks)
 	if others != nil {
 		*hooks = *others
 	}
 	hooks.OnOpcode = nil
 	hooks.OnOpcodeV2 = func(pc uint64, op byte, gas, cost tracing.Gas, scope tracing.OpContext, data []byte, depth int, err error) {
-		if err == nil {
-			f.enter(depth, max(uint64(len(scope.MemoryData())), addressed(vm.OpCode(op), scope.StackData())))
-		}
+		first(pc, op, gas, cost, scope, data, depth, err)
 		others.EmitOpcode(pc, op, gas, cost, scope, data, depth, err)
 	}
 	return hooks

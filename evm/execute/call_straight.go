@@ -58,16 +58,7 @@ func (s *simulation) watchCodes(message *core.Message, hooks *tracing.Hooks) *tr
 // endingCanceled returns hooks that end a canceled run at the next instruction, in front of other
 // hooks, which may be nil.
 func (m *memoryMeter) endingCanceled(others *tracing.Hooks) *tracing.Hooks {
-	hooks := new(tracing.Hooks)
-	if others != nil {
-		*hooks = *others
-	}
-	hooks.OnOpcode = nil
-	hooks.OnOpcodeV2 = func(pc uint64, op byte, gas, cost tracing.Gas, scope tracing.OpContext, data []byte, depth int, err error) {
-		m.endCanceled()
-		others.EmitOpcode(pc, op, gas, cost, scope, data, depth, err)
-	}
-	return hooks
+	return beforeOpcodes(others, func(uint64, byte, tracing.Gas, tracing.Gas, tracing.OpContext, []byte, int, error) { m.endCanceled() })
 }
 
 // runs is called before code runs, or is copied.
