@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"ashlar/internal/node"
@@ -61,10 +62,15 @@ const developer = "b71c71a67e1177ad4e901695e1b4b9ee17ae16c6668d313eac2f96dbcda3f
 func startDevelopment(t *testing.T) *development {
 	t.Helper()
 	g := node.Geth{Bin: findGeth(t), Data: t.TempDir(), Scheme: node.HashScheme}
-	first, _, _, err := g.ServeDev(t.Context())
+	first, client, _, err := g.ServeDev(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Geth listens before it looks for signals. An interrupt in between would kill it.
+	await(t, "geth looks for signals", func() bool {
+		var stacks string
+		return client.Call(t.Context(), &stacks, "debug_stacks") == nil && strings.Contains(stacks, "os/signal.loop")
+	})
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
