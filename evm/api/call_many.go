@@ -57,7 +57,7 @@ var (
 var errEmptyBundles = &trace.Error{Err: errors.New("empty bundles")}
 
 func errTooManyCalls(count int) error {
-	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls: %d > %d", count, maxManyCalls)
+	return errTooMany("calls", count, maxManyCalls)
 }
 
 // bundleQuestion is what eth_callMany is asked.

@@ -82,9 +82,13 @@ func (c *counted[T]) next(raw []byte) (*T, error) {
 // check refuses a request with more elements, which an error calls by a name, than it may have.
 func (c *counted[T]) check(name string) error {
 	if c.decoded > c.most {
-		return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many %s: %d > %d", name, c.decoded, c.most)
+		return errTooMany(name, c.decoded, c.most)
 	}
 	return nil
+}
+
+func errTooMany(name string, count, most int) error {
+	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many %s: %d > %d", name, count, most)
 }
 
 // parseMessage decodes a call object. As in geth, unknown members are ignored, and input
