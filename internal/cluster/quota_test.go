@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"ashlar/evm/ingest/ingesttest"
 	"ashlar/internal/node"
 	"ashlar/jsonrpc"
 )
@@ -84,14 +83,7 @@ func TestQuotaOfAKilledReader(t *testing.T) {
 	if now := time.Now().UTC(); now.Add(mostSpending+time.Minute).Day() != now.Day() {
 		time.Sleep(mostSpending + time.Minute) // the quota of a day begins anew at midnight
 	}
-	genesis, blocks := ingesttest.Crossing(t)
-	folder := t.TempDir()
-	text, err := json.Marshal(genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shell := process(t, newKeyspace(t), "writer")
-	importInto(t, shell, writeFile(t, folder, "genesis.json", text), writeChain(t, folder, "chain.rlp", blocks))
+	shell := imported(t)
 	key, err := shell.CreateKey(t.Context())
 	if err == nil {
 		err = shell.RestrictKey(t.Context(), keyID(key), "--per-day", strconv.Itoa(quota))

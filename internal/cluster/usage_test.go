@@ -10,9 +10,9 @@ import (
 	"ashlar/internal/node"
 )
 
-// TestUsage kills a reader, which has counted requests. What it has written is counted once:
-// while it runs, when it has gone, beside another reader, and when it is back.
-func TestUsage(t *testing.T) {
+// imported returns a writer into whose keyspace a chain was imported.
+func imported(t *testing.T) node.Ashlar {
+	t.Helper()
 	genesis, blocks := ingesttest.Crossing(t)
 	folder := t.TempDir()
 	text, err := json.Marshal(genesis)
@@ -21,6 +21,13 @@ func TestUsage(t *testing.T) {
 	}
 	shell := process(t, newKeyspace(t), "writer")
 	importInto(t, shell, writeFile(t, folder, "genesis.json", text), writeChain(t, folder, "chain.rlp", blocks))
+	return shell
+}
+
+// TestUsage kills a reader, which has counted requests. What it has written is counted once:
+// while it runs, when it has gone, beside another reader, and when it is back.
+func TestUsage(t *testing.T) {
+	shell := imported(t)
 	key, err := shell.CreateKey(t.Context())
 	if err != nil {
 		t.Fatal(err)
