@@ -132,22 +132,32 @@ func (a *Accounts) readInvitations(ctx context.Context) error {
 	return nil
 }
 
-// Invite creates an invitation and returns its token, which cannot be read again.
-func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i Invitation, err error) {
+// CheckInvitation returns an invitation with what n leaves out, or the error with which Invite refuses it. Invite
+// checks more of one to a team.
+func (a *Accounts) CheckInvitation(n NewInvitation) (complete NewInvitation, err error) {
 	n.Role, n.Valid = cmp.Or(n.Role, RoleUser), cmp.Or(n.Valid, DefaultInvitationTime)
 	if err := n.Role.check(); err != nil {
-		return "", i, err
+		return n, err
 	}
 	if n.Valid < time.Minute || n.Valid > MaxInvitationTime {
-		return "", i, invalid(FieldExpires, "valid for %v: expected from 1 minute to %d days", n.Valid, int(MaxInvitationTime.Hours()/24))
+		return n, invalid(FieldExpires, "valid for %v: expected from 1 minute to %d days", n.Valid, int(MaxInvitationTime.Hours()/24))
 	}
-	if n.Email != "" {
-		if n.Email, err = foldEmail(n.Email); err != nil {
-			return "", i, err
-		}
-		if a.withEmail(n.Email) != nil && n.Team.IsZero() {
-			return "", i, invalid(FieldEmail, "there is an account with the e-mail address %s", n.Email)
-		}
+	if n.Email == "" {
+		return n, nil
+	}
+	if n.Email, err = foldEmail(n.Email); err != nil {
+		return n, err
+	}
+	if a.withEmail(n.Email) != nil && n.Team.IsZero() {
+		return n, invalid(FieldEmail, "there is an account with the e-mail address %s", n.Email)
+	}
+	return n, nil
+}
+
+// Invite creates an invitation and returns its token, which cannot be read again.
+func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i Invitation, err error) {
+	if n, err = a.CheckInvitation(n); err != nil {
+		return "", i, err
 	}
 	if !n.Team.IsZero() {
 		if err := a.teamInvitation(ctx, &n); err != nil {

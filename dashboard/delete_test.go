@@ -61,10 +61,13 @@ func TestDeleteOtherAccounts(t *testing.T) {
 	boss.get(page).says(t, 200, "Type a@example.org to confirm")
 	boss.post(page, url.Values{"name": {"boss@example.org"}}).says(t, 422, "name-error")
 	b.get("/keys").says(t, 200)
-	boss.post(page, url.Values{"name": {"a@example.org"}}).leads(t, "/people")
+	boss.post(page, url.Values{"name": {"a@example.org"}}).says(t, 422, "password-error")
+	b.get("/keys").says(t, 200)
+	right := url.Values{"name": {"a@example.org"}, "password": {goodPassword}}
+	boss.post(page, right).leads(t, "/people")
 	boss.get("/people").says(t, 200, "The account a@example.org was deleted.")
 	b.get("/keys").leads(t, "/signin?next=%2Fkeys")
-	boss.post(page, url.Values{"name": {"a@example.org"}}).says(t, 404)
+	boss.post(page, right).says(t, 404)
 
 	boss.get("/people/"+own.ID.String()+"/delete").leads(t, "/account/delete")
 	boss.post("/people/"+own.ID.String()+"/delete", url.Values{"name": {"boss@example.org"}}).leads(t, "/account/delete")

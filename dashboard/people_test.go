@@ -40,7 +40,7 @@ func TestOperatorsLookAfterAccounts(t *testing.T) {
 	}
 	operator.post(path, url.Values{"do": {"enable"}}).leads(t, path)
 
-	p := operator.post(path, url.Values{"do": {"reset"}})
+	p := operator.post(path, url.Values{"do": {"reset"}, "proof-password": {goodPassword}})
 	link := regexp.MustCompile(`<pre id="reset-link">` + s.url + `(/reset\?token=[0-9a-f]+)</pre>`).FindStringSubmatch(p.body)
 	if link == nil {
 		t.Fatalf("no link in %s", p.text())

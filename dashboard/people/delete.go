@@ -12,9 +12,15 @@ import (
 
 // deletePage is the data of the template person-delete.
 type deletePage struct {
-	Person account.Account
-	Form   *site.Form
-	Keys   int // that would stop working
+	Person  account.Account
+	Form    *site.Form
+	Keys    int    // that would stop working
+	Passkey string // options to use a passkey of the operator; empty: there is none
+}
+
+// deleteForm asks for what identifies the account, and for everything that proves who the operator is.
+func deleteForm(v *site.Visit, a account.Account) *site.Form {
+	return site.NewForm(append([]*site.Field{site.TypedName(a.Label())}, v.ProofFields("")...)...)
 }
 
 // showDeletion asks an operator for confirmation before an account is deleted.
@@ -26,7 +32,7 @@ func showDeletion(v *site.Visit) error {
 	if a.ID == v.Who.ID {
 		return v.Redirect("/account/delete")
 	}
-	return askDeletion(v, a, site.NewForm(site.TypedName(a.Label())))
+	return askDeletion(v, a, deleteForm(v, a))
 }
 
 func askDeletion(v *site.Visit, a account.Account, f *site.Form) error {
@@ -34,7 +40,11 @@ func askDeletion(v *site.Visit, a account.Account, f *site.Form) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(site.StatusOf(f), "person-delete", "Delete an account", &deletePage{a, f, keys.Usable(all, time.Now())}) // the template calls methods of pointers
+	p := &deletePage{Person: a, Form: f, Keys: keys.Usable(all, time.Now())} // the template calls methods of pointers
+	if p.Passkey, err = v.AskPasskey(v.Who.ID); err != nil {
+		return err
+	}
+	return v.Show(site.StatusOf(f), "person-delete", "Delete an account", p)
 }
 
 // deletePerson deletes another account.
@@ -46,21 +56,28 @@ func deletePerson(v *site.Visit) error {
 	if a.ID == v.Who.ID {
 		return v.Redirect("/account/delete") // which asks for the password
 	}
-	f := site.NewForm(site.TypedName(a.Label()))
-	f.Read(v.R)
-	if f.OK() && !strings.EqualFold(f.Value(site.FieldTypedName), a.Label()) {
+	f := deleteForm(v, a)
+	by, err := v.ReadReproof(f, "")
+	if typed := f.Value(site.FieldTypedName); typed != "" && !strings.EqualFold(typed, a.Label()) {
 		f.Fail(site.FieldTypedName, "This is not what identifies the account.")
 	}
-	if !f.OK() {
-		return askDeletion(v, a, f)
+	accounts, ctx := v.Config.Accounts, v.R.Context()
+	if err == nil && f.OK() {
+		if err = accounts.Reprove(ctx, v.Who.ID, by); err == nil {
+			_, err = accounts.Delete(ctx, a.ID.String())
+		}
+		if err == nil {
+			v.Say("The account " + a.Label() + " was deleted.")
+			return v.Redirect("/people")
+		}
 	}
-	switch _, err := v.Config.Accounts.Delete(v.R.Context(), a.ID.String()); {
+	switch {
 	case errors.Is(err, account.ErrLastOperator), errors.Is(err, account.ErrLastOwner):
 		f.Problem = site.Sentence(err.Error())
-		return askDeletion(v, a, f)
 	case err != nil:
-		return err
+		if err := site.ProofRefused(f, "", err); err != nil {
+			return err
+		}
 	}
-	v.Say("The account " + a.Label() + " was deleted.")
-	return v.Redirect("/people")
+	return askDeletion(v, a, f)
 }

@@ -80,7 +80,7 @@ func invitationState(v *site.Visit, i *account.Invitation) (text, mood string) {
 }
 
 // invite handles the form of invitations. The link contains a token, so only this answer
-// shows it.
+// shows it. An invitation of an operator needs a proof of who its maker is.
 func invite(v *site.Visit) error {
 	p := invitationsPage{Form: invitationForm()}
 	p.Form.Read(v.R)
@@ -88,17 +88,39 @@ func invite(v *site.Visit) error {
 	if err != nil || !p.Form.OK() {
 		return showInvitations(v, p)
 	}
-	token, _, err := v.Config.Accounts.Invite(v.R.Context(), account.NewInvitation{
+	n, err := v.Config.Accounts.CheckInvitation(account.NewInvitation{
 		Email: p.Form.Value("email"), Role: account.Role(p.Form.Value("role")), By: v.Who.ID, Valid: time.Duration(days) * 24 * time.Hour,
 	})
 	if err != nil {
-		if err := p.Form.Refused(err); err != nil {
+		return inviteRefused(v, p, err)
+	}
+	if n.Role == account.RoleOperator {
+		if proved, err := v.Reproved(operatorInvitation(n)); err != nil || !proved {
 			return err
 		}
-		return showInvitations(v, p)
+	}
+	token, _, err := v.Config.Accounts.Invite(v.R.Context(), n)
+	if err != nil {
+		return inviteRefused(v, p, err)
 	}
 	p.Form, p.Link = invitationForm(), v.LinkTo("/signup", signin.FieldInvitation, token)
 	return showInvitations(v, p)
+}
+
+// inviteRefused shows why an invitation is refused, and returns any other error.
+func inviteRefused(v *site.Visit, p invitationsPage, err error) error {
+	if err := p.Form.Refused(err); err != nil {
+		return err
+	}
+	return showInvitations(v, p)
+}
+
+// operatorInvitation describes an invitation of an operator.
+func operatorInvitation(n account.NewInvitation) site.SensitiveAction {
+	return site.SensitiveAction{
+		Question: "Invite an operator?", Effect: "An operator manages all accounts. The invitation is for " + cmp.Or(n.Email, "anybody who has its link") + ".",
+		Button: "Create the invitation", Back: "/invitations", BackTo: "Invitations",
+	}
 }
 
 // askWithdrawal asks for confirmation before an invitation is withdrawn. One that is not open leads back to the list.

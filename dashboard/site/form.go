@@ -34,6 +34,7 @@ type Field struct {
 	Complete string // HTML's autocomplete attribute
 	Optional bool
 	Unmarked bool // do not mark the field as optional
+	Once     bool // the value is a code that counts once, so no page repeats it
 	Rows     int  // of a textarea
 	Choices  []Choice
 	// Suggestions are values to pick from; others can be typed too.
@@ -59,6 +60,9 @@ const (
 func (f *Field) Chosen(value string) bool {
 	return f.Kind == KindChecks && slices.Contains(f.Values, value) || f.Kind != KindChecks && f.Value == value
 }
+
+// Secret reports whether pages must not repeat what was typed.
+func (f *Field) Secret() bool { return f.Kind == KindSecret || f.Once }
 
 // Describes lists the IDs of the elements that explain a field.
 func (f *Field) Describes() string {

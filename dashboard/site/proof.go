@@ -27,7 +27,7 @@ func (v *Visit) Fresh() error {
 // CodeField asks for a code of an account's second factor. The field's name begins with a
 // prefix, because a page may have several forms.
 func CodeField(a *account.Account, prefix string) *Field {
-	f := &Field{Name: prefix + "code", Label: "Code", Kind: "text", Complete: "one-time-code", Hint: "The six digits that your authenticator app shows, or one of your recovery codes."}
+	f := &Field{Name: prefix + "code", Label: "Code", Kind: "text", Once: true, Complete: "one-time-code", Hint: "The six digits that your authenticator app shows, or one of your recovery codes."}
 	if !a.App {
 		f.Label, f.Complete, f.Hint = "Recovery code", "off", "One of those that you got with your first passkey."
 	}

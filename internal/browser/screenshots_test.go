@@ -319,6 +319,7 @@ func operatorsPages(password string) []shot {
 			b.follow("tbody tr:last-child a[href^='/people/']")
 			b.follow("a[href$='/delete']")
 			b.enter("#name", "somebody else")
+			b.enter("#password", password)
 			b.follow("main form button.danger")
 			b.there("#name-error")
 		}},
@@ -337,6 +338,13 @@ func operatorsPages(password string) []shot {
 			b.open("/invitations")
 			b.follow("main form button.primary")
 			b.there("#invitation-link")
+		}},
+		{"person-long-role", func(b *tab) {
+			b.open("/people")
+			b.follow("tbody tr:last-child a[href^='/people/']")
+			b.pick("#role", "operator")
+			b.follow("main form button[value=save]")
+			b.there("#proof-password")
 		}},
 		{"limits", at("/limits")},
 		{"audit", at("/audit")},
