@@ -65,12 +65,23 @@ func sensitiveActions() map[string]func(*service, account.Account) sensitive {
 			a := s.create("other@example.org", account.RoleUser)
 			return sensitive{personOf(a) + "/delete", url.Values{"name": {"other@example.org"}}, "", func() bool { return s.gone(a) }}
 		},
+		"invite to a team": func(s *service, _ account.Account) sensitive {
+			team, _ := s.teamOfOthers()
+			form := url.Values{"email": {"new@example.org"}, "role": {"owner"}, "expires": {"1"}}
+			return sensitive{"/teams/" + team.ID.String() + "/invitations", form, proof, func() bool {
+				open, _ := s.accounts.TeamInvitations(s.t.Context(), team.ID)
+				return len(open) == 1 && open[0].TeamRole == account.TeamOwner && open[0].Email == "new@example.org"
+			}}
+		},
+		"higher role in a team": func(s *service, _ account.Account) sensitive {
+			team, member := s.teamOfOthers()
+			return sensitive{"/teams/" + team.ID.String() + "/members/" + member.ID.String(), url.Values{"role": {"owner"}}, proof, func() bool {
+				_, role, err := s.accounts.InTeam(team.ID, member.ID)
+				return err == nil && role == account.TeamOwner
+			}}
+		},
 		"delete a team": func(s *service, _ account.Account) sensitive {
-			a := s.create("other@example.org", account.RoleUser)
-			team, err := s.accounts.CreateTeam(s.t.Context(), "Stone", a.ID)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			team, _ := s.teamOfOthers()
 			return sensitive{personOf(team) + "/delete", url.Values{"name": {"Stone"}}, "", func() bool { return s.gone(team) }}
 		},
 	}
@@ -86,6 +97,20 @@ func (s *service) create(email string, role account.Role) account.Account {
 		s.t.Fatal(err)
 	}
 	return a
+}
+
+// teamOfOthers creates a team with an owner and a member.
+func (s *service) teamOfOthers() (team, member account.Account) {
+	s.t.Helper()
+	team, err := s.accounts.CreateTeam(s.t.Context(), "Stone", s.create("other@example.org", account.RoleUser).ID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	member = s.create("member@example.org", account.RoleUser)
+	if _, err := s.accounts.AddMember(s.t.Context(), team.ID, member.ID.String(), account.TeamMember); err != nil {
+		s.t.Fatal(err)
+	}
+	return team, member
 }
 
 // now returns the current state of an account.
@@ -134,7 +159,7 @@ func with(form url.Values, more ...string) url.Values {
 }
 
 // Operators prove who they are for each action with which a stolen session would give lasting access, or would
-// take that of others.
+// take that of others. Without a proof, with half of one or with a wrong one, nothing changes.
 func TestOperatorsProveWhoTheyAre(t *testing.T) {
 	for name, prepare := range sensitiveActions() {
 		t.Run(name, func(t *testing.T) {
@@ -196,6 +221,25 @@ func TestProofIsAskedForLast(t *testing.T) {
 	operator.post(personOf(o), with(url.Values{"do": {"save"}, "role": {"user"}}, proof...)).says(t, 422, `id="role-error"`)
 	operator.post(personOf(a)+"/delete", with(url.Values{"name": {"b@example.org"}}, proof...)).says(t, 422, `id="name-error"`)
 	operator.post(personOf(a), with(url.Values{"do": {"reset"}}, proof...)).says(t, 200, "Send this link")
+}
+
+// Operators take access to a team away without a proof, and manage their own teams as other owners do.
+func TestOperatorsOfTeamsWithoutProof(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	operator, o := s.newUser("operator@example.org", account.RoleOperator)
+	team, member := s.teamOfOthers()
+	members := "/teams/" + team.ID.String() + "/members"
+	of := members + "/" + member.ID.String()
+	operator.post(of, url.Values{"role": {"viewer"}}).leads(t, members)
+	operator.post(of, url.Values{"role": {"king"}}).says(t, 422, "Unknown role")
+	operator.post(of+"/remove", nil).leads(t, members)
+	operator.post(members+"/0102030405060708", url.Values{"role": {"owner"}}).says(t, 404)
+
+	own, err := s.accounts.CreateTeam(t.Context(), "Own", o.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator.post("/teams/"+own.ID.String()+"/invitations", url.Values{"role": {"owner"}, "expires": {"1"}}).says(t, 200, "Send this link")
 }
 
 // Trying proofs counts as attempts to sign in. When these are used up, the right proof is not accepted either.

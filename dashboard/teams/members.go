@@ -101,13 +101,35 @@ func member(v *site.Visit) (id account.ID, err error) {
 	return id, err
 }
 
-// changeRole changes the role of a member.
+// proved reports whether a visitor who gives access to the team owns it, or is an operator who proves who they are: a
+// session of an operator that leaked must not give lasting access to all teams. If not, it has answered.
+func proved(v *site.Visit, question, effect, button string) (bool, error) {
+	if v.Role == account.TeamOwner {
+		return true, nil
+	}
+	return v.Reproved(site.SensitiveAction{
+		Question: question, Effect: effect + " You do not own this team, but operators may do this.", Button: button,
+		Back: v.Path("/members"), BackTo: "Members of " + v.Account.Team,
+	})
+}
+
+// changeRole changes the role of a member. A higher role gives access.
 func changeRole(v *site.Visit) error {
 	id, err := member(v)
 	if err != nil {
 		return err
 	}
-	team, err := v.Config.Accounts.SetMemberRole(v.R.Context(), v.Account.ID, id, account.TeamRole(v.R.PostForm.Get("role")))
+	accounts, role := v.Config.Accounts, account.TeamRole(v.R.PostForm.Get("role"))
+	if _, before, err := accounts.InTeam(v.Account.ID, id); err == nil && !before.Includes(role) {
+		of, err := accounts.Find(id.String())
+		if err != nil {
+			return err
+		}
+		if ok, err := proved(v, "Give a member a higher role?", of.Label()+" becomes "+site.WithArticle(role)+" of the team.", "Change the role"); err != nil || !ok {
+			return err
+		}
+	}
+	team, err := accounts.SetMemberRole(v.R.Context(), v.Account.ID, id, role)
 	return changed(v, team, err, "The role was changed.", v.Path("/members"))
 }
 
@@ -185,9 +207,17 @@ func invite(v *site.Visit) error {
 	if err != nil || !f.OK() {
 		return showPage(v, membersPage{Form: f})
 	}
-	token, _, err := v.Config.Accounts.Invite(v.R.Context(), account.NewInvitation{
+	n, err := v.Config.Accounts.CheckInvitation(account.NewInvitation{
 		Email: f.Value("email"), Team: v.Account.ID, TeamRole: account.TeamRole(f.Value("role")), By: v.Who.ID, Valid: time.Duration(days) * 24 * time.Hour,
 	})
+	token := ""
+	if err == nil {
+		effect := "The invitation is for " + cmp.Or(n.Email, "anybody who has its link") + ", who becomes " + site.WithArticle(n.TeamRole) + " of the team."
+		if ok, err := proved(v, "Invite a member?", effect, "Create the invitation"); err != nil || !ok {
+			return err
+		}
+		token, _, err = v.Config.Accounts.Invite(v.R.Context(), n)
+	}
 	if err != nil {
 		if err := refused(f, err); err != nil {
 			return err
