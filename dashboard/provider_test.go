@@ -334,6 +334,52 @@ func TestProviderInTwoTabs(t *testing.T) {
 	b.get(second).says(t, http.StatusForbidden, "did not confirm who you are")
 }
 
+// The page of a failure is titled by what the attempt was for, whoever is signed in when the provider's answer comes.
+func TestTitlesOfProviderFailures(t *testing.T) {
+	provider := startStub(t)
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {
+		c.Provider = oidc.New(oidc.Config{Issuer: provider, Client: "ashlar", Name: "Example"})
+	})
+	const signIn, connect = "<h1>Sign in with Example</h1>", "<h1>Connect your account</h1>"
+	back := func(to string) string {
+		t.Helper()
+		u, err := url.Parse(to)
+		if err != nil || u.Query().Get("state") == "" {
+			t.Fatalf("the attempt continues at %q, %v", to, err)
+		}
+		return "/signin/provider/back?" + url.Values{"code": {"x"}, "state": {u.Query().Get("state")}}.Encode()
+	}
+	// titled fails the test unless the page has one of the titles, or neither if want is empty.
+	titled := func(p page, status int, want string) {
+		t.Helper()
+		for _, title := range []string{signIn, connect} {
+			if p.status != status || strings.Contains(p.body, title) != (title == want) {
+				t.Errorf("status %d, expected %d and %q:\n%s", p.status, status, want, p.text())
+			}
+		}
+	}
+	_, a := s.newUser("a@example.org", account.RoleUser)
+	b := s.browser()
+	signingIn := func() string { return back(b.get("/signin/provider").header.Get("Location")) }
+	titled(b.get(signingIn()), http.StatusBadGateway, signIn)
+
+	began := signingIn()
+	b.post("/signin", url.Values{"email": {a.Email}, "password": {goodPassword}}).leads(t, "/") // in another tab, which ends the attempt
+	titled(b.get(began), http.StatusForbidden, "")
+
+	connecting := b.post("/account/provider", url.Values{"provider-password": {goodPassword}})
+	link := regexp.MustCompile(`<a class="button primary" href="([^"]+)"`).FindStringSubmatch(connecting.body)
+	if link == nil {
+		t.Fatalf("no link in %s", connecting.text())
+	}
+	began = back(html.UnescapeString(link[1]))
+	if _, err := s.accounts.Disable(t.Context(), a.Email); err != nil { // which ends the session
+		t.Fatal(err)
+	}
+	titled(b.get(began), http.StatusBadGateway, connect)
+	titled(b.get(began), http.StatusForbidden, "")
+}
+
 // While the provider does not answer, the server starts and passwords work.
 func TestProviderIsDown(t *testing.T) {
 	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {

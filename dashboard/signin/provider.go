@@ -30,8 +30,11 @@ type providerPage struct {
 	Problem string
 }
 
-// connectTitle is the title of the page for a user who is signed in.
+// connectTitle is the title of the pages that connect an account.
 const connectTitle = "Connect your account"
+
+// signInTitle is the title of the pages that sign in.
+func signInTitle(v *site.Visit) string { return "Sign in with " + v.Config.Provider.Name() }
 
 // toProvider sends the visitor to the provider. It is a link and no form, because browsers let
 // no form lead to another site.
@@ -48,7 +51,7 @@ func toProvider(v *site.Visit) error {
 	}
 	to, err := beginAttempt(v, attempt{Next: next})
 	if err != nil {
-		return providerFailed(v, err)
+		return providerFailed(v, signInTitle(v), err)
 	}
 	return v.Redirect(to)
 }
@@ -60,7 +63,7 @@ func connect(v *site.Visit) error {
 		return site.ErrNoPage
 	}
 	if err := v.Fresh(); err != nil {
-		return providerFailed(v, err)
+		return providerFailed(v, connectTitle, err)
 	}
 	err := v.Config.Accounts.MayLink(v.R.Context(), v.Who.ID, v.R.PostForm.Get("provider-password"), site.Client(v.R))
 	if errors.Is(err, account.ErrCredentials) {
@@ -72,16 +75,13 @@ func connect(v *site.Visit) error {
 	}
 	to, err := beginAttempt(v, attempt{Next: "/account", Link: v.Who.ID.String()})
 	if err != nil {
-		return providerFailed(v, err)
+		return providerFailed(v, connectTitle, err)
 	}
 	return v.Show(200, "provider", connectTitle, providerPage{Name: v.Config.Provider.Name(), URL: to})
 }
 
 // beginAttempt begins a sign-in, stores it in the session, and returns where it continues.
 func beginAttempt(v *site.Visit, a attempt) (to string, err error) {
-	if v.Config.Provider == nil {
-		return "", site.ErrNoPage
-	}
 	if a.Attempt, to, err = v.Config.Provider.Begin(v.R.Context(), site.Scheme(v.R)+"://"+v.R.Host+callback); err != nil {
 		return "", err
 	}
@@ -105,12 +105,16 @@ func fromProvider(v *site.Visit) error {
 			return err
 		}
 	}
-	if a.Matches(v.R.URL.Query()) { // else the attempt may go on in another tab
+	title := v.Config.Provider.Name() // what an answer without an attempt was for is not known
+	if a.Matches(v.R.URL.Query()) {   // else the attempt may go on in another tab
 		v.Sessions.Remove(ctx, sessionAttempt)
+		if title = connectTitle; a.Link == "" {
+			title = signInTitle(v)
+		}
 	}
 	who, err := v.Config.Provider.Finish(ctx, a.Attempt, v.R.URL.Query())
 	if err != nil {
-		return providerFailed(v, err)
+		return providerFailed(v, title, err)
 	}
 	if a.Link != "" {
 		return connected(v, &a, who)
@@ -118,7 +122,7 @@ func fromProvider(v *site.Visit) error {
 	_, session, err := v.Config.Accounts.Arrive(v.R.Context(), who, v.Config.Provided)
 	for _, known := range []error{account.ErrNotLinked, account.ErrNotProvided, account.ErrUnverified, account.ErrDisabled} {
 		if errors.Is(err, known) {
-			return providerFailed(v, err)
+			return providerFailed(v, title, err)
 		}
 	}
 	return v.Enter(session, err, site.Local(a.Next))
@@ -128,18 +132,18 @@ func fromProvider(v *site.Visit) error {
 // long, so what connect checked is checked again, but for the password.
 func connected(v *site.Visit, a *attempt, who oidc.Identity) error {
 	if v.Who == nil || v.Who.ID.String() != a.Link {
-		return providerFailed(v, oidc.ErrRefused)
+		return providerFailed(v, connectTitle, oidc.ErrRefused)
 	}
 	if err := v.Fresh(); err != nil {
-		return providerFailed(v, err)
+		return providerFailed(v, connectTitle, err)
 	}
 	var invalid *account.Invalid
 	_, err := v.Config.Accounts.Link(v.R.Context(), v.Session, who)
 	switch {
 	case errors.Is(err, account.ErrSession): // it ended while the provider was asked
-		return providerFailed(v, oidc.ErrRefused)
+		return providerFailed(v, connectTitle, oidc.ErrRefused)
 	case errors.As(err, &invalid):
-		return providerFailed(v, err)
+		return providerFailed(v, connectTitle, err)
 	case err != nil:
 		return err
 	}
@@ -149,15 +153,10 @@ func connected(v *site.Visit, a *attempt, who oidc.Identity) error {
 
 // providerFailed explains why signing in with the provider, or connecting an account to it, failed. What the
 // provider answered is in the log only.
-func providerFailed(v *site.Visit, err error) error {
-	p := providerPage{}
-	if v.Config.Provider != nil {
-		p.Name = v.Config.Provider.Name()
-	}
+func providerFailed(v *site.Visit, title string, err error) error {
+	p := providerPage{Name: v.Config.Provider.Name()}
 	status := http.StatusForbidden
 	switch {
-	case errors.Is(err, site.ErrNoPage):
-		return err
 	case errors.Is(err, oidc.ErrProvider):
 		v.Config.Log.WarnContext(v.R.Context(), "sign-in with the provider failed", "error", err)
 		p.Problem, status = p.Name+" does not answer as expected. Try again later, or sign in with your password.", http.StatusBadGateway
@@ -166,10 +165,6 @@ func providerFailed(v *site.Visit, err error) error {
 		p.Problem = p.Name + " did not confirm who you are, or it took too long. Try again."
 	default:
 		p.Problem = site.Sentence(err.Error())
-	}
-	title := "Sign in with " + p.Name
-	if v.Who != nil {
-		title = connectTitle
 	}
 	return v.Show(status, "provider", title, p)
 }
