@@ -26,10 +26,10 @@ func TestFailuresAreExplained(t *testing.T) {
 		refused[cause] = 1
 	}
 	s.lines = []usage.Line{{Time: time.Now(), Key: key.Key.ID, Network: "mainnet", Method: "eth_call", Counts: usage.Counts{
-		Requests: 100, Errors: 14, Refused: refused, Codes: map[int]uint64{3: 2, -32602: 1, 0: 1},
+		Requests: 100, Errors: 14, Refused: refused, Codes: map[int]uint64{3: 2, -32602: 1, -38014: 1, 0: 1},
 	}}}
 	p := b.get("/usage?time=day")
-	p.says(t, 200, "Refused, by cause", "Call errors, by code", `href="/docs/errors#reverted"`, `href="/docs/errors#params"`, "other codes", `href="/keys/`+id+`/failures">14<`)
+	p.says(t, 200, "Refused, by cause", "Call errors, by code", `href="/docs/errors#reverted"`, `href="/docs/errors#params"`, `href="/docs/errors#funds"`, "other codes", `href="/keys/`+id+`/failures">14<`)
 	for field, remedy := range map[string]string{
 		"limits": "raise the limit", keys.FieldOrigins: "Add the origin", keys.FieldAddresses: "Add the address", keys.FieldNetworks: "Add the network",
 		keys.FieldMethods: "Add the method", keys.FieldContracts: "Add the contract",

@@ -22,6 +22,23 @@ const (
 	CodeClientLimit    = -38026 // a call asks for more than one may, as in geth
 )
 
+// Codes of rejected simulations, from the specification of eth_simulateV1. Nodes of forwarded networks answer with all of
+// them.
+const (
+	CodeNonceTooLow       = -38010
+	CodeNonceTooHigh      = -38011
+	CodeBaseFee           = -38012 // the fee is below the block's
+	CodeIntrinsicGas      = -38013
+	CodeInsufficientFunds = -38014
+	CodeBlockGas          = -38015 // the block has too little gas left
+	CodeBlockNumber       = -38020 // not in order
+	CodeBlockTime         = -38021 // not in order
+	CodePrecompileSelf    = -38022 // moved to its own address
+	CodePrecompileTwice   = -38023 // two are moved to one address
+	CodeNotEOA            = -38024 // the sender has code
+	CodeInitCode          = -38025 // too long
+)
+
 // Error is an error as sent to a client. Data is omitted if nil; otherwise it must encode
 // as JSON without error. It is nearly always a string.
 type Error struct {

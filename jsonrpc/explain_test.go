@@ -24,6 +24,10 @@ func TestExplain(t *testing.T) {
 		{-32000, "finalized block not found", "unsafe"},
 		{-32000, "header for hash not found", "no-hash"},
 		{-32600, "invalid request", "request"},
+		{-38010, "nonce too low: address 0x01, tx: 1 state: 2", "nonce-low"},
+		{-38014, "insufficient funds for gas * price + value", "funds"},
+		{-38023, "account 0x01 was moved twice", "precompile-twice"},
+		{-38026, "too many blocks", "call-limit"},
 		{3, "execution reverted: no", "reverted"},
 		{4, "The transaction was added to the transaction pool but wasn't processed in 20s", "not-included"},
 	} {

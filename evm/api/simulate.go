@@ -285,19 +285,22 @@ func appendSimulatedCall(out []byte, c *execute.SimulatedCall) []byte {
 	return append(out, "}}"...)
 }
 
+// rejections are the errors that end a simulation, with their codes.
+var rejections = []struct {
+	kind error
+	code int
+}{
+	{execute.ErrSimulatedNumber, jsonrpc.CodeBlockNumber}, {execute.ErrSimulatedTime, jsonrpc.CodeBlockTime}, {execute.ErrSimulatedGas, jsonrpc.CodeBlockGas},
+	{execute.ErrSimulatedBlocks, jsonrpc.CodeClientLimit}, {execute.ErrSimulatedWork, jsonrpc.CodeInvalidParams},
+	{core.ErrNonceTooHigh, jsonrpc.CodeNonceTooHigh}, {core.ErrNonceTooLow, jsonrpc.CodeNonceTooLow}, {core.ErrSenderNoEOA, jsonrpc.CodeNotEOA},
+	{core.ErrFeeCapVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipAboveFeeCap, jsonrpc.CodeInvalidParams},
+	{core.ErrFeeCapTooLow, jsonrpc.CodeBaseFee}, {core.ErrInsufficientFunds, jsonrpc.CodeInsufficientFunds}, {core.ErrInsufficientFundsForTransfer, jsonrpc.CodeInsufficientFunds},
+	{core.ErrIntrinsicGas, jsonrpc.CodeIntrinsicGas}, {vm.ErrMaxInitCodeSizeExceeded, jsonrpc.CodeInitCode},
+}
+
 // simulationError returns the error for a rejected simulation, or nil for any other err.
 func simulationError(err error) *jsonrpc.Error {
-	for _, known := range []struct {
-		kind error
-		code int
-	}{
-		{execute.ErrSimulatedNumber, -38020}, {execute.ErrSimulatedTime, -38021}, {execute.ErrSimulatedGas, -38015},
-		{execute.ErrSimulatedBlocks, jsonrpc.CodeClientLimit}, {execute.ErrSimulatedWork, jsonrpc.CodeInvalidParams},
-		{core.ErrNonceTooHigh, -38011}, {core.ErrNonceTooLow, -38010}, {core.ErrSenderNoEOA, -38024},
-		{core.ErrFeeCapVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipAboveFeeCap, jsonrpc.CodeInvalidParams},
-		{core.ErrFeeCapTooLow, -38012}, {core.ErrInsufficientFunds, -38014}, {core.ErrInsufficientFundsForTransfer, -38014},
-		{core.ErrIntrinsicGas, -38013}, {vm.ErrMaxInitCodeSizeExceeded, -38025},
-	} {
+	for _, known := range rejections {
 		if errors.Is(err, known.kind) {
 			return &jsonrpc.Error{Code: known.code, Message: err.Error()}
 		}
