@@ -134,18 +134,13 @@ type KeyEdit struct {
 	Name    *string
 	Rules   *Rules     // replaces the key's rules
 	Expires *time.Time // zero: never
-}
-
-// EditTo returns the edit that gives k a name and rules. It leaves out what k has already: another
-// process may have changed that in the meantime.
-func (k *Key) EditTo(name string, rules Rules) (e KeyEdit) {
-	if name != k.Name {
-		e.Name = &name
-	}
-	if !rules.stored().equal(k.Rules) {
-		e.Rules = &rules
-	}
-	return e
+	// From is the key from which the edit was made. Then it changes only what differs from there, each part of the rules
+	// by itself, and fails with a [*KeyConflict] if such a part has become something else since. nil: it changes all that
+	// it lists.
+	From *Key
+	// Versions are those of the key ([Key.Version]) to which the edit applies; it fails with ErrKeyVersion if the key has
+	// another one. Empty: it applies to all.
+	Versions []string
 }
 
 // Edit applies all changes in e to a live key, named as for Revoke, or none if any of them
@@ -154,6 +149,9 @@ func (k *Key) EditTo(name string, rules Rules) (e KeyEdit) {
 func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, error) {
 	return r.changeLive(ctx, idOrName, "change", atOnce, func(k *revision) error {
 		before := k.Key
+		if err := e.rebase(&before); err != nil {
+			return err
+		}
 		if err := r.checkEdit(&e, &before); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -212,5 +213,37 @@ func TestKeyWithoutNewestRow(t *testing.T) {
 	}
 	if _, ok := keys.Check(text); ok {
 		t.Error("a revoked key is accepted")
+	}
+}
+
+// An edit of a key that was read earlier leaves what another process has changed since, and is refused where both have
+// changed the same.
+func TestEditOfAnEarlierKey(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	here := openShared(t, store)
+	_, read := create(t, here, "before")
+	there := openShared(t, store)
+	id, after := read.ID.String(), "after"
+	if _, err := here.Edit(t.Context(), id, KeyEdit{Name: &after, Rules: &Rules{PerDay: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	k, err := there.Edit(t.Context(), id, KeyEdit{Name: &read.Name, Rules: &Rules{Methods: []string{"eth_call"}}, Expires: &read.Expires, From: &read})
+	if err != nil || k.Name != after || k.Rules == nil || k.Rules.PerDay != 7 || len(k.Rules.Methods) != 1 {
+		t.Errorf("with another method: %+v, %v", k, err)
+	}
+	third := "third"
+	var conflict *KeyConflict
+	_, err = there.Edit(t.Context(), id, KeyEdit{Name: &third, Rules: &Rules{PerDay: 9}, From: &read})
+	if !errors.As(err, &conflict) || !slices.Equal(conflict.Fields, []Field{FieldName, FieldPerDay}) || conflict.Key.Rules.PerDay != 7 {
+		t.Errorf("with the limit and the name that were changed meanwhile: %v", err)
+	}
+	if k, err := there.Edit(t.Context(), id, KeyEdit{Name: &after, Rules: &Rules{PerDay: 7}, From: &read}); err != nil || k.Rules.PerDay != 7 || len(k.Rules.Methods) != 1 {
+		t.Errorf("with the same change as the other process: %+v, %v", k, err)
+	}
+	if _, err := there.Edit(t.Context(), id, KeyEdit{Name: &third, Versions: []string{read.Version()}}); !errors.Is(err, ErrKeyVersion) {
+		t.Errorf("an edit of a version that was replaced: %v", err)
+	}
+	if k, err := there.Edit(t.Context(), id, KeyEdit{Name: &third, Versions: []string{read.Version(), conflict.Key.Version()}}); err != nil || k.Name != third {
+		t.Errorf("an edit of the present version: %+v, %v", k, err)
 	}
 }

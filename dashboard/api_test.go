@@ -111,6 +111,54 @@ func TestAPI(t *testing.T) {
 	script.ask("GET", "/api/v1/keys", token, "").says(t, 401)
 }
 
+// A script changes only the version of a key that it has read, if it says so.
+func TestChangesOfAVersion(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	_, a := s.newUser("a@example.org", account.RoleUser)
+	token, _, err := s.accounts.CreateToken(t.Context(), a.ID, "CI", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, path := s.browser(), "/api/v1/keys/"+issued.Key.ID.String()
+	edit := func(body, match string) page {
+		t.Helper()
+		request, err := http.NewRequest(http.MethodPatch, s.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+token)
+		if match != "" {
+			request.Header.Set("If-Match", match)
+		}
+		return script.do(request)
+	}
+	read := script.ask("GET", path, token, "").header.Get("ETag")
+	if len(read) < 10 || read != script.ask("GET", path, token, "").header.Get("ETag") {
+		t.Fatalf("ETag %s, which differs without a change or is empty", read)
+	}
+	first := edit(`{"rules":{"perDay":5}}`, read)
+	first.says(t, 200, `"perDay":5`)
+	edit(`{"rules":{"perDay":6}}`, read).says(t, 412, "read it again")
+	edit(`{"name":"n"}`, `"x", W/`+first.header.Get("ETag")).says(t, 412)
+	if k, _ := s.keys.Check(issued.APIKey); k.Name != "k" || k.Rules.PerDay != 5 {
+		t.Errorf("a refused change has made it %+v", k)
+	}
+	edit(`{"rules":{"perDay":7}}`, `"x", `+first.header.Get("ETag")).says(t, 200, `"perDay":7`)
+	edit(`{"rules":{"perDay":8}}`, "*").says(t, 200, `"perDay":8`)
+	edit(`{"rules":{"perDay":9}}`, "").says(t, 200, `"perDay":9`)
+	rotated := script.ask("GET", path, token, "").header.Get("ETag")
+	script.ask("POST", path+"/rotate", token, `{"overlapSeconds":60}`).says(t, 200)
+	edit(`{"name":"n"}`, rotated).says(t, 412)
+	if tag := edit(`{"nmae":"n"}`, "").header.Get("ETag"); tag != "" {
+		t.Errorf("an error has the ETag %s", tag)
+	}
+}
+
 // The OpenAPI document describes the operations that there are, and needs no token.
 func TestAPIIsDescribed(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)

@@ -34,7 +34,8 @@ type call struct {
 	r      *http.Request
 	who    *account.Account // the token's
 	site.Chosen
-	keys *account.Keyring // of the chosen account
+	keys   *account.Keyring // of the chosen account
+	header http.Header      // of the answer
 }
 
 // operation answers requests of a route.
@@ -117,7 +118,7 @@ func serve(config *site.Config, w http.ResponseWriter, r *http.Request, o operat
 	}
 	by := account.Actor{Account: owner.ID, Address: site.Client(r), Via: "token"}
 	r = r.WithContext(account.WithActor(r.Context(), by))
-	status, answer, err := o.serve(&call{config, r, &owner, chosen, config.Keys.Of(chosen.Account.ID)})
+	status, answer, err := o.serve(&call{config, r, &owner, chosen, config.Keys.Of(chosen.Account.ID), w.Header()})
 	if err != nil {
 		refuse(config, w, r, err)
 		return
@@ -151,6 +152,8 @@ func refuse(config *site.Config, w http.ResponseWriter, r *http.Request, err err
 		writeJSON(w, http.StatusNotFound, failed{Error: account.ErrNoKey.Error()})
 	case errors.Is(err, account.ErrNoTeam), errors.Is(err, account.ErrNoAccount):
 		writeJSON(w, http.StatusNotFound, failed{Error: account.ErrNoTeam.Error()})
+	case errors.Is(err, account.ErrKeyVersion):
+		writeJSON(w, http.StatusPreconditionFailed, failed{Error: err.Error()})
 	case errors.Is(err, errNoMember), errors.Is(err, account.ErrNoInvitation):
 		writeJSON(w, http.StatusNotFound, failed{Error: err.Error()})
 	case errors.As(err, &role), errors.Is(err, account.ErrTooMany), errors.Is(err, account.ErrDisabled), errors.Is(err, account.ErrLastOwner):

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"ashlar/account"
@@ -40,7 +41,28 @@ func (c *call) get() (int, any, error) {
 		return 0, nil, err
 	}
 	k, err := c.keys.Find(id)
+	return c.tagged(k, err)
+}
+
+// tagged answers with a key, and its version for If-Match.
+func (c *call) tagged(k account.Key, err error) (int, any, error) {
+	if err == nil {
+		c.header.Set("ETag", `"`+k.Version()+`"`)
+	}
 	return http.StatusOK, k, err
+}
+
+// versions returns the versions of a key that the request is for; none: it is for any.
+func (c *call) versions() (all []string) {
+	for _, field := range c.r.Header.Values("If-Match") {
+		for tag := range strings.SplitSeq(field, ",") {
+			if tag = strings.TrimSpace(tag); tag == "*" {
+				return nil
+			}
+			all = append(all, strings.Trim(tag, `"`)) // a weak one keeps its W/, which matches no version
+		}
+	}
+	return all
 }
 
 func (c *call) edit() (int, any, error) {
@@ -56,8 +78,8 @@ func (c *call) edit() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	k, err := c.keys.Edit(c.r.Context(), id, account.KeyEdit(e))
-	return http.StatusOK, k, err
+	k, err := c.keys.Edit(c.r.Context(), id, account.KeyEdit{Name: e.Name, Rules: e.Rules, Expires: e.Expires, Versions: c.versions()})
+	return c.tagged(k, err)
 }
 
 func (c *call) revoke() (int, any, error) {

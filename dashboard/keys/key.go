@@ -20,7 +20,8 @@ type keyPage struct {
 	Allowance
 	Place string
 	rulesForm
-	Uses []site.Use
+	Shown string // what the form showed at first, see shownKey
+	Uses  []site.Use
 }
 
 // Named returns the key named in the path if it belongs to the account that the page is about.
@@ -32,13 +33,19 @@ func Named(v *site.Visit) (account.Key, error) {
 	return Own(v).Find(id.String())
 }
 
-// keyForm returns a form for the changeable properties of a key; present is the key's
-// current rules.
-func keyForm(networks []site.Network, present *account.Rules) *site.Form {
+// keyForm returns a form for the changeable properties of a key. known is as for rulesFields.
+func keyForm(networks []site.Network, known ...*account.Rules) *site.Form {
 	return site.NewForm(append([]*site.Field{
 		{Name: "name", Label: "Name", Kind: "text", Complete: "off", Optional: true, Hint: "For example, the program that uses the key."},
 		{Name: "expires", Label: "Expires on", Kind: "date", Optional: true, Hint: "Expires at 00:00 UTC on this day."},
-	}, rulesFields(networks, present)...)...)
+	}, rulesFields(networks, known...)...)...)
+}
+
+// fillKey fills the form with a key's properties.
+func fillKey(f *site.Form, k *account.Key) {
+	f.Fill("name", k.Name)
+	f.Fill("expires", endDay(k))
+	fillRules(f, k.Rules)
 }
 
 func show(v *site.Visit) error {
@@ -51,13 +58,12 @@ func show(v *site.Visit) error {
 		return err
 	}
 	f := keyForm(networks, k.Rules)
-	f.Fill("name", k.Name)
-	f.Fill("expires", endDay(&k))
-	fillRules(f, k.Rules)
-	return showKey(v, k, f, networks)
+	fillKey(f, &k)
+	return showKey(v, k, f, networks, &k)
 }
 
-func showKey(v *site.Visit, k account.Key, f *site.Form, networks []site.Network) error {
+// showKey shows a key with a form, whose values were those of shown before the user changed some.
+func showKey(v *site.Visit, k account.Key, f *site.Form, networks []site.Network, shown *account.Key) error {
 	now := time.Now()
 	used, err := v.Config.Usage.LastUsed(v.R.Context(), k.ID)
 	if err != nil {
@@ -65,7 +71,7 @@ func showKey(v *site.Visit, k account.Key, f *site.Form, networks []site.Network
 	}
 	p := keyPage{
 		Key: k, Name: Name(&k), Live: !k.Ended(now), State: state(&k, now), Used: used,
-		Overlaps: now.Before(k.Overlap), Place: site.KeyPlace, rulesForm: newRulesForm(f, networks),
+		Overlaps: now.Before(k.Overlap), Place: site.KeyPlace, rulesForm: newRulesForm(f, networks), Shown: shownText(shown),
 	}
 	spent, err := SpentToday(v, k.Owner, []account.Key{k})
 	if err != nil {
@@ -94,7 +100,8 @@ func uses(v *site.Visit, networks []site.Network, rules *account.Rules, text, pa
 	return all
 }
 
-// change handles the form of key.
+// change handles the form of key. It changes what the user has changed, and nothing that somebody else has changed since
+// the form was shown.
 func change(v *site.Visit) error {
 	k, err := Named(v)
 	if err != nil {
@@ -104,29 +111,30 @@ func change(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	f := keyForm(networks, k.Rules)
+	from := shownKey(v, k)
+	f := keyForm(networks, k.Rules, from.Rules)
 	f.Read(v.R)
-	name, rules, expires := f.Value("name"), readRules(f, k.Rules), readDay(f, "expires")
+	edit := readEdit(f, keyForm(networks, k.Rules, from.Rules), &from)
 	if !f.OK() {
-		return showKey(v, k, f, networks)
-	}
-	edit := k.EditTo(name, rules)
-	if f.Value("expires") != endDay(&k) { // keeps the time of day, which the form does not show
-		edit.Expires = &expires
+		return showKey(v, k, f, networks, &from)
 	}
 	changed, err := Own(v).Edit(v.R.Context(), k.ID.String(), edit)
-	if errors.Is(err, account.ErrTooMany) { // of an expired key, which is to be valid again
+	var conflict *account.KeyConflict
+	switch {
+	case err == nil:
+		v.SayDone("Saved.", changed.Unsaved)
+		return v.Redirect(v.Path("/keys/" + k.ID.String()))
+	case errors.As(err, &conflict):
+		f = conflicting(f, conflict, networks, &from)
+		return showKey(v, conflict.Key, f, networks, &conflict.Key)
+	case errors.Is(err, account.ErrTooMany): // of an expired key, which is to be valid again
 		f.Problem = site.Sentence(err.Error())
-		return showKey(v, k, f, networks)
-	}
-	if err != nil {
+	default:
 		if err := f.Refused(err); err != nil {
 			return err
 		}
-		return showKey(v, k, f, networks)
 	}
-	v.SayDone("Saved.", changed.Unsaved)
-	return v.Redirect(v.Path("/keys/" + k.ID.String()))
+	return showKey(v, k, f, networks, &from)
 }
 
 // endDay returns the day on which a key expires, as the form shows it; empty if it does not

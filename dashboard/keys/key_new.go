@@ -27,7 +27,7 @@ type issuedPage struct {
 const guardedYes = "yes"
 
 func newKeyForm(networks []site.Network) *site.Form {
-	f := keyForm(networks, nil)
+	f := keyForm(networks)
 	f.Fields = append(f.Fields, &site.Field{
 		Name: "guarded", Label: "Password", Kind: site.KindChecks, Optional: true, Unmarked: true,
 		Hint:    "For servers: the URL alone does not give access.",

@@ -11,15 +11,15 @@ import (
 	"ashlar/dashboard/site"
 )
 
-// The fields of a key's rules.
+// The fields of a key's rules. An [account.KeyConflict] names them.
 const (
-	FieldNetworks  = "networks"
-	FieldMethods   = "methods"
-	FieldContracts = "contracts"
-	FieldOrigins   = "origins"
-	FieldAddresses = "addresses"
-	FieldPerSecond = "per-second"
-	FieldPerDay    = "per-day"
+	FieldNetworks  = string(account.FieldNetworks)
+	FieldMethods   = string(account.FieldMethods)
+	FieldContracts = string(account.FieldContracts)
+	FieldOrigins   = string(account.FieldOrigins)
+	FieldAddresses = string(account.FieldAddresses)
+	FieldPerSecond = string(account.FieldPerSecond)
+	FieldPerDay    = string(account.FieldPerDay)
 )
 
 // rulesForm is the data of the template rules.
@@ -32,16 +32,19 @@ func newRulesForm(f *site.Form, networks []site.Network) rulesForm {
 	return rulesForm{f, site.CostRange(networks)}
 }
 
-// rulesFields returns the fields of a key's rules; present is its current rules. A network
-// that the key is restricted to is offered even if it is not served now, so that saving the
-// form does not drop the restriction.
-func rulesFields(networks []site.Network, present *account.Rules) []*site.Field {
+// rulesFields returns the fields of a key's rules; known is its current rules, and earlier ones that the form may have
+// shown. A network that the key is restricted to is offered even if it is not served now, so that saving the form does
+// not drop the restriction.
+func rulesFields(networks []site.Network, known ...*account.Rules) []*site.Field {
 	served := &site.Field{Name: FieldNetworks, Label: "Networks", Kind: site.KindChecks, Optional: true, Unmarked: true, Hint: "Leave empty to allow all networks, including future ones."}
 	for _, n := range networks {
 		served.Choices = append(served.Choices, site.Choice{Value: n.Name, Label: n.Name})
 	}
-	if present != nil {
-		for _, name := range present.Networks {
+	for _, rules := range known {
+		if rules == nil {
+			continue
+		}
+		for _, name := range rules.Networks {
 			if !served.Offers(name) {
 				served.Choices = append(served.Choices, site.Choice{Value: name, Label: name + " (not served now)"})
 			}
