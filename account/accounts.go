@@ -91,9 +91,6 @@ type Accounts struct {
 
 	write sync.Mutex // held during a change, from reading the old state until the new one is durable
 	seen  []byte     // guarded by write: by catchUp, of the pointer of changes
-	// answered has the challenges that passkeys have answered at this process, until they expire. It is guarded by
-	// write. An answer is a change of its account, so the limit of changes bounds it.
-	answered map[string]time.Time
 
 	attached    []Belongings
 	keys        *keyStore     // set by OpenKeyring
@@ -144,8 +141,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
 		mailer:    config.Mailer,
 		people:    make(map[ID]*holder), emails: make(map[string]*holder), identities: make(map[identityRecord]*holder), mailTokens: make(map[hash]mailTokenRecord),
-		answered: make(map[string]time.Time),
-		unswept:  make(map[ID]struct{}), unsweptMore: make(chan struct{}, 1),
+		unswept: make(map[ID]struct{}), unsweptMore: make(chan struct{}, 1),
 		teamsOf: make(map[ID]map[ID]struct{}), ended: make(map[ID]struct{}), joined: make(map[hash]ID),
 	}
 	a.Reload(config)

@@ -41,6 +41,15 @@ type factorRecord struct {
 	Step     uint64          `json:"step,omitempty"`    // the period whose code was used last
 	Recovery []hash          `json:"recovery,omitzero"` // of the unused recovery codes
 	Passkeys []passkeyRecord `json:"passkeys,omitzero"` // never changed in place
+	// Answered is the challenges that were answered and have not expired; never changed in place. An answer is a change of
+	// the account, so the limit of changes bounds it.
+	Answered []answeredRecord `json:"answered,omitempty"`
+}
+
+// answeredRecord is a challenge that a passkey has answered.
+type answeredRecord struct {
+	Challenge hash    `json:"challenge"`
+	Until     seconds `json:"until"`
 }
 
 // check returns an error unless f is one that this package writes.

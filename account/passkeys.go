@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -169,17 +168,14 @@ func (a *Accounts) withPasskey(ctx context.Context, id ID, answer *passkey.Answe
 			return ErrPasskey // removed concurrently
 		case !p.Enabled():
 			return ErrDisabled
-		case a.isAnswered(answer.Challenge): // before the counter is compared: the same answer, sent twice, does not come from a copy
+		case p.factor.isAnswered(answer.Challenge): // before the counter is compared: the same answer, sent twice, does not come from a copy
 			return passkey.ErrLate
 		case p.factor.Passkeys[i].Copied != 0 || answer.Copied(p.factor.Passkeys[i].Count):
 			return ErrCopied
 		}
 		p.editPasskey(i, func(r *passkeyRecord) { r.Count, r.Used = answer.Count, toSeconds(a.now()) })
-		if err := edit(p); err != nil {
-			return err
-		}
-		a.answered[answer.Challenge] = a.now().Add(passkey.Time)
-		return nil
+		p.factor.answer(answer.Challenge, a.now())
+		return edit(p)
 	})
 	if errors.Is(err, ErrCopied) {
 		return nil, a.blockPasskey(ctx, id, answer)
@@ -188,12 +184,17 @@ func (a *Accounts) withPasskey(ctx context.Context, id ID, answer *passkey.Answe
 }
 
 // isAnswered reports whether an answer to a challenge was accepted. A session forgets its challenge with the first
-// answer, but two requests that arrive at the same time both begin with the session as it was before. The write
-// lock is held.
-func (a *Accounts) isAnswered(challenge string) bool {
-	maps.DeleteFunc(a.answered, func(_ string, until time.Time) bool { return !a.now().Before(until) })
-	_, ok := a.answered[challenge]
-	return ok
+// answer, but two requests that arrive at the same time, also at two processes, both begin with the session as it was
+// before.
+func (f *factorRecord) isAnswered(challenge string) bool {
+	sum := sumOf(challenge)
+	return slices.ContainsFunc(f.Answered, func(r answeredRecord) bool { return r.Challenge == sum })
+}
+
+// answer records that a challenge was answered.
+func (f *factorRecord) answer(challenge string, now time.Time) {
+	over := func(r answeredRecord) bool { return !now.Before(r.Until.time()) }
+	f.Answered = append(slices.DeleteFunc(slices.Clone(f.Answered), over), answeredRecord{sumOf(challenge), toSeconds(now.Add(passkey.Time))})
 }
 
 // blockPasskey blocks a passkey whose counter shows that a copy exists: one of the two is not the

@@ -223,8 +223,8 @@ func TestAnswerSentTwice(t *testing.T) {
 		if err := f.arriveWith(d); err != nil {
 			t.Errorf("counting from %d, another answer: %v", count, err)
 		}
-		if n := len(f.accounts.answered); n != 1 {
-			t.Errorf("counting from %d: %d challenges are kept, expected that of the last 5 minutes", count, n)
+		if h, err := f.accounts.holder(a.ID); err != nil || len(h.load().factor.Answered) != 1 {
+			t.Errorf("counting from %d: the challenges %+v are kept, %v, expected that of the last 5 minutes", count, h.load().factor.Answered, err)
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"ashlar/account/passkey"
+	"ashlar/account/passkey/passkeytest"
 )
 
 // Readers of a shared store learn of passkeys, their removal, and their blocking.
@@ -61,6 +64,32 @@ func TestRemovalOfPasskeyHolds(t *testing.T) {
 			if _, _, err := process.SignInWithPasskey(ctx, f.answer(lost), netip.Addr{}); !errors.Is(err, ErrPasskey) {
 				t.Errorf("a passkey that was removed: %v", err)
 			}
+		}
+	}
+}
+
+// The same answer sent to two processes at once is accepted by one of them. The other does not take it for that of a
+// copy.
+func TestAnswerSentToTwoProcesses(t *testing.T) {
+	for _, count := range []uint32{0, 1} {
+		f := newFixture(t, Config{Shared: true})
+		a := withPassword(f)
+		d := passkeytest.New(f, testSite().Origin)
+		d.Count = count
+		f.addPasskey(d, a.ID, "Key")
+		other := openAccounts(t, f.store, f.config)
+		answer := f.answer(d)
+		if _, _, err := f.accounts.SignInWithPasskey(t.Context(), answer, netip.Addr{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := other.SignInWithPasskey(t.Context(), answer, netip.Addr{}); !errors.Is(err, passkey.ErrLate) {
+			t.Errorf("counting from %d, at the other process: %v", count, err)
+		}
+		if all, err := other.PasskeysOf(a.ID); err != nil || len(all) != 1 || !all[0].Copied.IsZero() {
+			t.Errorf("counting from %d: %+v, %v", count, all, err)
+		}
+		if _, _, err := other.SignInWithPasskey(t.Context(), f.answer(d), netip.Addr{}); err != nil {
+			t.Errorf("counting from %d, another answer at the other process: %v", count, err)
 		}
 	}
 }
