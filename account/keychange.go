@@ -34,9 +34,20 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	if err := r.check(&n); err != nil {
 		return Issued{}, err
 	}
+	var elsewhere []*revision
+	if !n.Owner.IsZero() { // else there is no limit
+		unlock, err := r.accounts.rows.lock(ctx, onceDurable)
+		if err != nil {
+			return Issued{}, err
+		}
+		defer unlock()
+		if elsewhere, err = r.createdElsewhere(ctx, n.Owner); err != nil {
+			return Issued{}, err
+		}
+	}
 	r.write.Lock()
 	defer r.write.Unlock()
-	owner, err := r.ownerFor(n.Owner)
+	owner, err := r.ownerFor(n.Owner, elsewhere)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -78,8 +89,8 @@ func (r *Keyring) checkExpiry(at time.Time) error {
 }
 
 // ownerFor returns the account for a new key, nil for the operator, or ErrTooMany if it has
-// as many live keys as it may. The write lock is held.
-func (r *Keyring) ownerFor(id ID) (*holder, error) {
+// as many live keys as it may. elsewhere is as for hasPlace. The write lock is held.
+func (r *Keyring) ownerFor(id ID, elsewhere []*revision) (*holder, error) {
 	if id.IsZero() {
 		return nil, nil
 	}
@@ -91,14 +102,20 @@ func (r *Keyring) ownerFor(id ID) (*holder, error) {
 	if !owner.Enabled() {
 		return nil, ErrDisabled
 	}
-	return h, r.hasPlace(&owner.Account)
+	return h, r.hasPlace(&owner.Account, elsewhere)
 }
 
-// hasPlace returns ErrTooMany if an account has as many keys that can be used as it may.
-func (r *Keyring) hasPlace(owner *Account) error {
-	live, now := 0, r.now()
-	for _, k := range r.keys.Load().byFirst {
+// hasPlace returns ErrTooMany if an account has as many keys that can be used as it may. elsewhere is more keys of the
+// account, which this process may not know.
+func (r *Keyring) hasPlace(owner *Account, elsewhere []*revision) error {
+	live, now, known := 0, r.now(), r.keys.Load().byFirst
+	for _, k := range known {
 		if k.Owner == owner.ID && !k.Ended(now) {
+			live++
+		}
+	}
+	for _, k := range elsewhere {
+		if known[k.first] == nil && !k.Ended(now) {
 			live++
 		}
 	}
@@ -168,7 +185,7 @@ func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, er
 			return errUnchanged
 		}
 		if now := r.now(); before.Ended(now) && !k.Ended(now) && k.Account() != nil {
-			return r.hasPlace(k.Account()) // expired keys do not count
+			return r.hasPlace(k.Account(), nil) // expired keys do not count
 		}
 		return nil
 	})

@@ -29,7 +29,7 @@ type keyStore struct {
 	now      func() time.Time
 	keys     atomic.Pointer[keys] // replaced as a whole; immutable
 	write    sync.Mutex           // held while keys is replaced
-	seen     []byte               // by Refresh, of the pointer
+	seen     []byte               // by Refresh, of the pointer; guarded by write
 }
 
 // keys indexes the current revisions of keys.

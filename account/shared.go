@@ -26,7 +26,8 @@ import (
 //     that has not called Refresh since, and only records that a user signed in, would undo the
 //     removal of a passkey, and a new name would undo a limit. The pointer `changing` is locked
 //     meanwhile, so that no other process begins with the same row.
-//   - An account is created under the same lock, once all that others have changed is read.
+//   - An account is created under the same lock, once all that others have changed is read. So is a key, once the keys
+//     of its account are counted.
 //   - A key that has been revoked by any of its revisions stays revoked.
 //   - An account is deleted by its greatest possible revision. Rows that another process writes
 //     afterwards are removed when they are found, see [Accounts.Sweep].
@@ -67,7 +68,7 @@ func (r *rows) changes(ctx context.Context) ([]byte, error) {
 // and keys. It must not be called concurrently.
 func (r *Keyring) Refresh(ctx context.Context) error {
 	now, err := r.accounts.rows.changes(ctx)
-	if err != nil || bytes.Equal(now, r.seen) {
+	if err != nil || bytes.Equal(now, r.seen) { // which only Refresh writes
 		return err
 	}
 	if err := r.accounts.refresh(ctx, now); err != nil {
@@ -273,6 +274,38 @@ func (r *Keyring) newest(ctx context.Context, o order, k *revision) (row, error)
 		return row{}, fmt.Errorf("account: read key %s: %w", k.ID, err)
 	}
 	return row{}, nil
+}
+
+// createdElsewhere returns the keys of an account in a shared store which other processes have created since Refresh, and
+// perhaps others. The lock of changes is held, so no process creates one meanwhile.
+func (r *Keyring) createdElsewhere(ctx context.Context, owner ID) (all []*revision, err error) {
+	rows := r.accounts.rows
+	if !rows.shared {
+		return nil, nil
+	}
+	changes, err := rows.changes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.write.Lock()
+	known := bytes.Equal(changes, r.seen)
+	r.write.Unlock()
+	if known {
+		return nil, nil
+	}
+	ended := make(map[string]bool)
+	stored, err := newestOf(ctx, rows.store, keyRevisions, len(hash{}), func(r kv.Row) {
+		if revoked(r.Value) != 0 {
+			ended[string(r.Partition)] = true
+		}
+	})
+	for partition, row := range stored {
+		k, err := decodeKey(hash([]byte(partition)), row.number, row.value)
+		if err == nil && k.Owner == owner && !ended[partition] { // Refresh reports those that cannot be read
+			all = append(all, k)
+		}
+	}
+	return all, err
 }
 
 // apply makes a row of a key visible to Check if it is newer than the revision in memory. The write lock is held.

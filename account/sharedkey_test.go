@@ -247,3 +247,58 @@ func TestEditOfAnEarlierKey(t *testing.T) {
 		t.Errorf("an edit of the present version: %+v, %v", k, err)
 	}
 }
+
+// An account gets no more keys than it may have by creating them at two processes, one after the other or at once.
+func TestLimitOfKeysAtTwoProcesses(t *testing.T) {
+	const most = 4
+	store := slow{openStore(t, vfs.NewMem())}
+	here := openShared(t, store)
+	_, owner, err := here.accounts.Create(t.Context(), NewAccount{Email: somebody})
+	if err == nil {
+		owner, err = here.accounts.SetLimits(t.Context(), somebody, Limits{Keys: most})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := openShared(t, store)
+	var ids []string
+	for range most {
+		issued, err := here.Of(owner.ID).Create(t.Context(), NewKey{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, issued.Key.ID.String())
+	}
+	if _, err := there.Of(owner.ID).Create(t.Context(), NewKey{}); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one more at another process: %v", err)
+	}
+	if _, err := there.Create(t.Context(), NewKey{}); err != nil {
+		t.Errorf("a key of the operator: %v", err)
+	}
+	for _, id := range ids {
+		if _, err := here.Revoke(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var creating sync.WaitGroup
+	for _, r := range []*Keyring{here, there} {
+		creating.Go(func() {
+			for range most {
+				if _, err := r.Of(owner.ID).Create(t.Context(), NewKey{}); err != nil && !errors.Is(err, ErrTooMany) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	creating.Wait()
+	all, err := openShared(t, store).Of(owner.ID).List(t.Context())
+	live := 0
+	for _, k := range all {
+		if k.Live() {
+			live++
+		}
+	}
+	if err != nil || live != most {
+		t.Errorf("the account has %d keys, %v, expected %d", live, err, most)
+	}
+}
