@@ -85,14 +85,18 @@ func (r results) appendRates(b *strings.Builder, section string) {
 			continue
 		}
 		own := m.rate(r.Peers[0].Name)
-		ratio := func(p *peer) string {
-			if m.unlike(r.Peers[0].Name, p.Name) {
-				return "not alike" // rates of different answers are not comparable
-			}
-			return times(own, m.rate(p.Name))
-		}
+		ratio := func(p *peer) string { return r.ratio(m, p, own, m.rate(p.Name)) }
 		r.row(b, m.Kind, func(p *peer) string { return m.cell(p.Name) }, ratio, times(own, r.besideOf(m)))
 	}
+}
+
+// ratio returns a / b, figures of Ashlar and of a peer, in either order: they are not comparable
+// if the answers are not alike.
+func (r results) ratio(m measured, p *peer, a, b float64) string {
+	if m.unlike(r.Peers[0].Name, p.Name) {
+		return "not alike"
+	}
+	return times(a, b)
 }
 
 // besideOf returns the rate with which the last column compares a kind's rate.
@@ -145,7 +149,7 @@ func (r results) appendTimes(b *strings.Builder, section string) {
 			}
 			return text
 		}
-		ratio := func(p *peer) string { return times(m.median(p.Name, cpu), m.median(r.Peers[0].Name, cpu)) }
+		ratio := func(p *peer) string { return r.ratio(m, p, m.median(p.Name, cpu), m.median(r.Peers[0].Name, cpu)) }
 		rates := m.sorted(r.Peers[0].Name, load.rate)
 		spread := "–"
 		if rates[0] > 0 {
