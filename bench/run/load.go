@@ -48,27 +48,42 @@ func (l load) refusedShare() float64 { return float64(l.Refused) / float64(max(l
 // included, it holds all rounds, how many of the first answers differ from the first
 // peer's, and the share of errors under load.
 type measured struct {
-	Section string             `json:"section"`
-	Kind    string             `json:"kind"`
-	Rounds  map[string][]load  `json:"rounds"`
-	Differs map[string]int     `json:"answersUnlikeFirstPeer"`
-	Refused map[string]float64 `json:"errorsUnderLoad"`
+	Section  string             `json:"section"`
+	Kind     string             `json:"kind"`
+	Rounds   map[string][]load  `json:"rounds"`
+	Compared int                `json:"comparedAnswers"`
+	Differs  map[string]int     `json:"answersUnlikeFirstPeer"`
+	Refused  map[string]float64 `json:"errorsUnderLoad"`
 }
 
-// unlike reports whether a peer answers differently from the first one, so that their
-// rates cannot be compared.
+// unlike reports whether a peer answers differently from the first one, or one of them fails
+// to answer, so that their rates cannot be compared.
 func (m measured) unlike(first, peer string) bool {
 	const noise = 0.01 // peers get through different parts of the file
-	return m.Differs[peer] > 0 || math.Abs(m.Refused[peer]-m.Refused[first]) > noise
+	_, ownFailures := m.failures(first)
+	_, failures := m.failures(peer)
+	return m.Differs[peer] > 0 || math.Abs(m.Refused[peer]-m.Refused[first]) > noise || max(ownFailures, failures) > noise
 }
 
-// median returns the median of a figure over a peer's rounds; 0 if there are none.
+// failures returns how many of a peer's requests failed in all rounds, and the share of them.
+// wrk counts those with a bad HTTP status as requests, too.
+func (m measured) failures(peer string) (failed int, share float64) {
+	requests := 0
+	for _, l := range m.Rounds[peer] {
+		failed += l.Errors
+		requests += l.Requests
+	}
+	return failed, float64(failed) / float64(max(failed, requests, 1))
+}
+
+// median returns the median of a figure over a peer's rounds, the mean of the middle two if
+// their number is even; 0 if there are none.
 func (m measured) median(peer string, figure func(load) float64) float64 {
 	all := m.sorted(peer, figure)
 	if len(all) == 0 {
 		return 0
 	}
-	return all[len(all)/2]
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
 func (m measured) sorted(peer string, figure func(load) float64) (all []float64) {
@@ -84,7 +99,8 @@ func (m measured) rate(peer string) float64 { return m.median(peer, load.rate) }
 
 const (
 	constantName = "constant answer"
-	// comparedAnswers is how many answers of each kind are compared before the load.
+	// comparedAnswers is how many answers of each kind are compared before the load, or all of
+	// them if there are fewer.
 	comparedAnswers = 50
 	// fewAnswers is the number of answers per connection below which our generator
 	// replaces wrk: wrk does not count requests that are unanswered when its time is up,
@@ -136,7 +152,7 @@ func sameRequests(files []requestFile) int {
 // that give so few answers that the generator, which waits for all answers, replaces wrk for
 // them. The next round has the opposite order of servers and of files.
 func measureInTurns(ctx context.Context, o options, script string, peers, driven []*peer, files []requestFile) (_ []measured, err error) {
-	differs, err := compare(ctx, peers, files[0].path)
+	compared, differs, err := compare(ctx, peers, files[0].path)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +162,7 @@ func measureInTurns(ctx context.Context, o options, script string, peers, driven
 	}
 	all := make([]measured, len(files))
 	for i, f := range files {
-		all[i] = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}, Differs: differs, Refused: map[string]float64{}}
+		all[i] = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}, Compared: compared, Differs: differs, Refused: map[string]float64{}}
 	}
 	slow := map[string]bool{}
 	for round := range 1 + o.rounds {
@@ -235,24 +251,26 @@ func serveConstant(ctx context.Context) (client *node.Client, stop func(), err e
 }
 
 // compare counts the answers of each peer that differ from the first peer's, except for
-// the totalDifficulty of blocks and the storage of failing steps.
-func compare(ctx context.Context, peers []*peer, file string) (map[string]int, error) {
+// the totalDifficulty of blocks and the storage of failing steps. compared is how many it has
+// looked at.
+func compare(ctx context.Context, peers []*peer, file string) (compared int, differs map[string]int, err error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
-	differs := map[string]int{}
-	for _, line := range lines[:min(comparedAnswers, len(lines))] {
+	lines = lines[:min(comparedAnswers, len(lines))]
+	differs = map[string]int{}
+	for _, line := range lines {
 		var first any
 		for i, p := range peers {
 			_, answer, err := p.client.Post(ctx, line)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", p.Name, err)
+				return 0, nil, fmt.Errorf("%s: %w", p.Name, err)
 			}
 			v, err := jsondiff.Decode(answer)
 			if err != nil {
-				return nil, fmt.Errorf("%s: decode the answer %.200q to %.300s: %w", p.Name, answer, line, err)
+				return 0, nil, fmt.Errorf("%s: decode the answer %.200q to %.300s: %w", p.Name, answer, line, err)
 			}
 			withoutKnownDifferences(v)
 			if i == 0 {
@@ -262,7 +280,7 @@ func compare(ctx context.Context, peers []*peer, file string) (map[string]int, e
 			}
 		}
 	}
-	return differs, nil
+	return len(lines), differs, nil
 }
 
 // withoutKnownDifferences removes from an answer, or from each answer of a batch, members

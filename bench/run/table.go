@@ -195,15 +195,11 @@ func (m measured) cell(peer string) string {
 	if m.rate(peer) < 100 {
 		text = fmt.Sprintf("%.1f", m.rate(peer))
 	}
-	failed := 0
-	for _, l := range m.Rounds[peer] {
-		failed += l.Errors
-	}
-	if failed > 0 {
+	if failed, _ := m.failures(peer); failed > 0 {
 		text += fmt.Sprintf(" (%d failed)", failed)
 	}
 	if n := m.Differs[peer]; n > 0 {
-		text += fmt.Sprintf(" (%d of %d answers differ)", n, comparedAnswers)
+		text += fmt.Sprintf(" (%d of %d answers differ)", n, m.Compared)
 	} else if share := m.Refused[peer]; share > 0 {
 		text += fmt.Sprintf(" (%.0f %% errors)", 100*share)
 	}
