@@ -47,10 +47,8 @@ func newGenerator(target, file string) (*generator, error) {
 	return g, nil
 }
 
-// run sends requests for the given time and waits for all answers.
+// run sends requests for the given time and waits for all answers, or until ctx is done.
 func (g *generator) run(ctx context.Context, connections int, length time.Duration) (load, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	opened := make([]*wire, connections)
 	for i := range opened {
 		w, err := g.dial(ctx)
@@ -60,17 +58,23 @@ func (g *generator) run(ctx context.Context, connections int, length time.Durati
 		defer w.Close()
 		opened[i] = w
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, func() { // for servers that do not answer
+		for _, w := range opened {
+			w.Close()
+		}
+	})()
 	took := make([][]time.Duration, connections)
 	sizes, refused := make([]int, connections), make([]int, connections)
 	begun := time.Now()
-	var group errgroup.Group
 	for i, w := range opened {
 		group.Go(func() (err error) {
 			for at := i * len(g.frames) / connections; time.Since(begun) < length && ctx.Err() == nil; at++ {
 				asked := time.Now()
 				answer, err := w.ask(g.frames[at%len(g.frames)])
-				if err != nil {
-					cancel()
+				if err != nil && ctx.Err() != nil {
+					return ctx.Err() // it closed the connection
+				} else if err != nil {
 					return err
 				}
 				took[i], sizes[i] = append(took[i], time.Since(asked)), sizes[i]+answer.size

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -111,5 +113,28 @@ func TestGenerator(t *testing.T) {
 				t.Errorf("counted %d of %d answers as errors, want those to one of %d requests", got.Refused, got.Requests, len(requests))
 			}
 		})
+	}
+}
+
+// A load ends with its context, also if the server does not answer.
+func TestGeneratorIsInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "requests.jsonl")
+	if err := os.WriteFile(file, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		cancel()
+		<-ended
+	}))
+	defer server.Close()
+	defer close(ended)
+	g, err := newGenerator(server.URL, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.run(ctx, 2, time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }

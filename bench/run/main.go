@@ -34,6 +34,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,7 +47,7 @@ type options struct {
 	blocks, txs int
 	seed        uint64
 	chain, work string
-	geth        string
+	geth        []string
 	peers       peerFlag
 	sections    string
 	kinds       string
@@ -79,7 +80,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 2, "seed of the chain and of the requests")
 	flag.StringVar(&o.chain, "chain", "", "folder with genesis.json and chain.rlp, used instead of generating a chain")
 	flag.StringVar(&o.work, "work", "", "folder for the chain, the data and the requests, kept afterwards (default a temporary one)")
-	flag.StringVar(&o.geth, "geth", "hash", "state schemes of geth to measure: hash, path, hash,path or none")
+	geth := flag.String("geth", "hash", "state schemes of geth to measure: hash, path, hash,path or none")
 	flag.Var(&o.peers, "peer", "name=url of another server that already has the chain; repeatable")
 	flag.StringVar(&o.sections, "sections", "single,ages,batches,sockets,busy", "sections to measure")
 	flag.StringVar(&o.kinds, "kinds", ".", "regular expression that selects the kinds of request to measure")
@@ -89,6 +90,7 @@ func main() {
 	flag.IntVar(&o.connections, "connections", 16, "connections of the load generator")
 	flag.StringVar(&o.svg, "svg", "", "file for a chart of the rates as multiples of the first peer's")
 	flag.Parse()
+	o.geth = strings.Split(*geth, ",")
 	if flag.NArg() > 0 || o.blocks < 100 || o.rounds < 1 || o.seconds < 1 || o.connections < 1 || o.requests < 1 {
 		fmt.Fprintln(os.Stderr, "run: invalid flags (want no arguments, at least 100 blocks, and at least 1 of everything else)")
 		os.Exit(2)
@@ -111,6 +113,11 @@ func run(ctx context.Context, o options) (err error) {
 	for _, name := range strings.Split(o.sections, ",") {
 		if _, ok := sections()[name]; !ok {
 			return fmt.Errorf("unknown section %q (want single, ages, batches, sockets or busy)", name)
+		}
+	}
+	for _, scheme := range o.geth {
+		if !slices.Contains([]string{"none", string(node.HashScheme), string(node.PathScheme)}, scheme) {
+			return fmt.Errorf("unknown state scheme of geth %q (want hash, path, hash,path or none)", scheme)
 		}
 	}
 	if _, err := exec.LookPath("wrk"); err != nil {
@@ -166,7 +173,9 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	for _, p := range peers {
-		p.measureMemory()
+		if err := p.measureMemory(); err != nil {
+			return err
+		}
 	}
 	if err := results.write(os.Stdout, filepath.Join(o.work, "results.json")); err != nil || o.svg == "" {
 		return err

@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,14 +67,16 @@ func startPeers(ctx context.Context, o options, genesis, file string) (peers []*
 	}
 	peers = append(peers, p)
 	for _, scheme := range []node.Scheme{node.HashScheme, node.PathScheme} {
-		if !strings.Contains(o.geth, string(scheme)) {
+		if !slices.Contains(o.geth, string(scheme)) {
 			continue
 		}
 		p, err := startGeth(ctx, o, scheme, genesis, file)
+		if p != nil {
+			peers = append(peers, p)
+		}
 		if err != nil {
 			return peers, err
 		}
-		peers = append(peers, p)
 	}
 	return append(peers, o.peers...), nil
 }
@@ -99,6 +102,8 @@ func startAshlar(ctx context.Context, o options, genesis, file string) (*peer, e
 	return p, nil
 }
 
+// startGeth imports the chain into geth and starts it. On an error it also returns a server that
+// runs.
 func startGeth(ctx context.Context, o options, scheme node.Scheme, genesis, file string) (*peer, error) {
 	bin, err := node.FindGeth()
 	if err != nil {
