@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -51,13 +50,15 @@ func (o *outcome) quantile(q float64) float64 {
 
 func (o *outcome) rate(length time.Duration) float64 { return float64(len(o.took)) / length.Seconds() }
 
-// ask lets all connections ask for some time, heavy ones of which send heavy calls.
+// ask lets all connections ask for some time, heavy ones of which send heavy calls. They ask about
+// other things each time, so that no answer is cached because it was given before.
 func (s *served) ask(ctx context.Context, length time.Duration, heavy int) (lookups, heavies outcome, err error) {
 	all := make([]outcome, s.options.connections-s.options.heavy+heavy)
 	end := time.Now().Add(length)
+	s.asked++
 	var asking sync.WaitGroup
 	for i := range all {
-		c := connection{s: s, r: rand.New(rand.NewPCG(uint64(i), 1)), end: end}
+		c := connection{s: s, r: rand.New(rand.NewPCG(uint64(i), s.asked)), end: end}
 		asking.Go(func() {
 			if i < heavy {
 				all[i] = c.askHeavy(ctx)
@@ -141,14 +142,19 @@ func (c connection) exchange(ctx context.Context, url string, body []byte) error
 	if err != nil {
 		return err
 	}
-	var decoded struct{ Error *node.Error }
-	if bytes.Contains(answer[:min(len(answer), 100)], []byte(`"error"`)) { // long results are not parsed
-		if err := json.Unmarshal(answer, &decoded); err != nil {
-			return fmt.Errorf("status %d: %w", response.StatusCode, err)
-		}
-		if decoded.Error != nil {
-			return decoded.Error
-		}
+	return checkAnswer(response.StatusCode, answer)
+}
+
+// checkAnswer returns an error unless the answer is a result. Nothing that is asked for is absent,
+// so null is none.
+func checkAnswer(status int, answer []byte) error {
+	if status != http.StatusOK {
+		return fmt.Errorf("status %d: %.200s", status, answer)
+	}
+	const beginning = 100 // long results are not parsed
+	_, result, found := bytes.Cut(answer[:min(len(answer), beginning)], []byte(`"result":`))
+	if !found || bytes.HasPrefix(result, []byte("null")) {
+		return fmt.Errorf("no result: %.200s", answer)
 	}
 	return nil
 }

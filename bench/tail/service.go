@@ -88,7 +88,8 @@ type served struct {
 	heavyURL string // with the key for heavy calls
 	operator string
 	clients  *http.Client
-	made     int // imports and backups
+	asked    uint64 // how often ask was called
+	made     int    // imports and backups
 	making   sync.Mutex
 }
 
