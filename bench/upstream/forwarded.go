@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -44,7 +45,7 @@ func (b *bench) measureCalls(ctx context.Context) error {
 	}
 	defer s.Kill()
 	direct, err := b.ask(ctx, node.NewClient(n.URL), nil, b.calls, func(i int) []byte { return balance(i, "latest") })
-	if err != nil {
+	if err := errors.Join(err, direct.answered()); err != nil {
 		return err
 	}
 	fmt.Printf("| %d calls, %d at a time | processor time of a call | p50 | p99 | calls at the node |\n|---|---:|---:|---:|---:|\n", b.calls, b.askers)
@@ -64,11 +65,8 @@ func (b *bench) measureCalls(ctx context.Context) error {
 	} {
 		asked := n.Total()
 		l, err := b.ask(ctx, s.Client, s.Process, b.calls, row.request)
-		if err != nil {
-			return err
-		}
-		if l.failed > 0 {
-			return fmt.Errorf("%s: %d of %d calls failed", row.name, l.failed, l.calls)
+		if err := errors.Join(err, l.answered()); err != nil {
+			return fmt.Errorf("%s: %w", row.name, err)
 		}
 		fmt.Printf("| %s | %.0f µs | %v | %v | %.2f |\n", row.name, l.micros(), l.quantile(0.5), l.quantile(0.99), float64(n.Total()-asked)/float64(b.calls))
 	}
@@ -99,8 +97,8 @@ func (b *bench) measureReuse(ctx context.Context) error {
 		}
 		asked := n.Total()
 		l, err := b.ask(ctx, s.Client, s.Process, b.calls, func(i int) []byte { return requests[i] })
-		if err != nil {
-			return err
+		if err := errors.Join(err, l.answered()); err != nil { // no node was asked for some that failed
+			return fmt.Errorf("%s blocks: %w", blocks, err)
 		}
 		fmt.Printf("| about %s blocks | %.0f %% | %.0f µs |\n", blocks, 100*(1-float64(n.Total()-asked)/float64(b.calls)), l.micros())
 	}

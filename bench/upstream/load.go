@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -46,12 +47,12 @@ func (b *bench) ask(ctx context.Context, to *node.Client, of *node.Process, call
 					return nil
 				}
 				asked := time.Now()
-				_, answer, err := to.Post(ctx, request(i))
+				status, answer, err := to.Post(ctx, request(i))
 				if err != nil {
 					return err
 				}
 				l.took[i] = time.Since(asked)
-				if !bytes.Contains(answer, []byte(`"result":`)) {
+				if status != http.StatusOK || !bytes.Contains(answer, []byte(`"result":`)) {
 					failed.Add(1)
 				}
 			}
@@ -65,6 +66,14 @@ func (b *bench) ask(ctx context.Context, to *node.Client, of *node.Process, call
 	l.cpu = after - before
 	slices.Sort(l.took)
 	return l, err
+}
+
+// answered returns an error if a call failed.
+func (l *load) answered() error {
+	if l.failed > 0 {
+		return fmt.Errorf("%d of %d calls failed", l.failed, l.calls)
+	}
+	return nil
 }
 
 // micros returns the service's processor time for a call in microseconds.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -138,14 +139,11 @@ func (b *bench) verifiedRows(ctx context.Context, s *served, c *counter, chain *
 	} {
 		c.taken()
 		l, err := b.ask(ctx, s.Client, s.Process, calls, row.request)
-		if err != nil {
-			return err
+		if err := errors.Join(err, l.answered()); err != nil {
+			return fmt.Errorf("%s: %w", row.name, err)
 		}
 		requests, bytes := c.taken()
 		fmt.Printf("| %s | %.2f | %.0f | %.1f ms |\n", row.name, float64(requests)/float64(calls), float64(bytes)/float64(calls), l.micros()/1e3)
-		if l.failed > 0 {
-			fmt.Printf("%d of %d failed\n", l.failed, l.calls)
-		}
 	}
 	return nil
 }
