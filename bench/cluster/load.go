@@ -11,6 +11,7 @@ import (
 
 	"ashlar/internal/node"
 	"ashlar/internal/sample"
+	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -113,8 +114,7 @@ func drive(ctx context.Context, o options, chain *sample.Chain, readers []*reade
 					if inner.Err() != nil {
 						return nil
 					}
-					var reverted *node.Error
-					if err != nil && (method != "eth_call" || !errors.As(err, &reverted)) {
+					if err := checkAnswer(method, result, err); err != nil {
 						return fmt.Errorf("%s%v: %w", method, params, err)
 					}
 					answers.Add(1)
@@ -125,4 +125,17 @@ func drive(ctx context.Context, o options, chain *sample.Chain, readers []*reade
 		}
 	}
 	return group.Wait()
+}
+
+// checkAnswer returns an error unless a question was answered. All that is asked for is there, and
+// a call may fail only because its contract does not answer it.
+func checkAnswer(method string, result json.RawMessage, err error) error {
+	var refused *node.Error
+	if method == "eth_call" && errors.As(err, &refused) && (refused.Code == jsonrpc.CodeReverted || refused.Code == jsonrpc.CodeServer) {
+		return nil
+	}
+	if err == nil && string(result) == "null" {
+		return errors.New("the answer is null")
+	}
+	return err
 }
