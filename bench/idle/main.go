@@ -10,9 +10,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -78,6 +81,9 @@ func measure(ctx context.Context, data, network string, connections int, wait ti
 		if err != nil {
 			return err
 		}
+		if err := stillOpen(open); err != nil {
+			return err
+		}
 		fmt.Printf("after %-5v %.1f MB more memory, %.1f kB for each\n", after,
 			float64(now-before)/1e6, float64(now-before)/1e3/float64(connections))
 	}
@@ -85,6 +91,20 @@ func measure(ctx context.Context, data, network string, connections int, wait ti
 		_ = conn.Close()
 	}
 	return service.Stop()
+}
+
+// stillOpen returns an error if the service has closed a connection, as it does if a ping stays
+// unanswered for 30 s: no ping is answered here.
+func stillOpen(conns []net.Conn) error {
+	for i, conn := range conns {
+		if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, conn); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("connection %d of %d is closed (want a -wait of less than a minute): %w", i+1, len(conns), cmp.Or(err, io.EOF))
+		}
+	}
+	return nil
 }
 
 // handshake opens a WebSocket without a client library, to save memory.
