@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,16 @@ func BuildAshlar(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("build ashlar/cmd/ashlar: %w", err)
 	}
-	bin := filepath.Join(dir, "ashlar")
+	return link(built, dir)
+}
+
+// link makes a binary available in dir, where an earlier one may be. It writes to no existing file:
+// that may be the kept binary itself, or run.
+func link(built, dir string) (string, error) {
+	bin := filepath.Join(dir, filepath.Base(built))
+	if err := os.Remove(bin); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	if err := os.Link(built, bin); err == nil {
 		return bin, nil
 	}
