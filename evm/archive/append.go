@@ -174,6 +174,9 @@ func encodeContents(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int, f 
 	if err != nil {
 		return err
 	}
+	if number > rows.MaxNumber {
+		return fmt.Errorf("archive: block %d: the format supports numbers up to %d", number, uint64(rows.MaxNumber))
+	}
 	if n := len(delta.Block.Transactions()); n > rows.MaxTransactions {
 		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", number, n, rows.MaxTransactions)
 	}

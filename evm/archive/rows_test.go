@@ -5,6 +5,10 @@ import (
 	"math/big"
 	"testing"
 
+	"ashlar/evm"
+	"ashlar/history/rows"
+	"ashlar/kv"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/holiman/uint256"
@@ -228,3 +232,18 @@ func hexPrefix(nibbles []byte) []byte {
 	}
 	return rest
 }
+
+// Rows of transactions name their block in 44 bits.
+func TestGreatestBlock(t *testing.T) {
+	for number, fits := range map[uint64]bool{rows.MaxNumber: true, rows.MaxNumber + 1: false} {
+		block := types.NewBlockWithHeader(&types.Header{Number: new(big.Int).SetUint64(number), Difficulty: new(big.Int)})
+		if err := EncodeContents(discard{}, &evm.Delta{Block: block}, new(big.Int)); (err == nil) != fits {
+			t.Errorf("block %d: got error %v, want it to fit: %v", number, err, fits)
+		}
+	}
+}
+
+// discard puts no rows.
+type discard struct{}
+
+func (discard) Put(*kv.Table, []byte, uint64, []byte) {}
