@@ -106,47 +106,54 @@ func (b *bench) line(ctx context.Context, name string, ask func(i int) question)
 	if err != nil {
 		return err
 	}
-	var page struct{ Events []struct{} }
+	var page struct{ Events []found }
 	if err := json.Unmarshal(answer, &page); err != nil {
 		return err
 	}
 	begin := time.Now()
-	found, err := b.scan(ctx, &q)
+	wanted, err := b.scan(ctx, &q)
 	if err != nil {
 		return err
 	}
 	scanned := time.Since(begin)
-	if found != len(page.Events) {
-		return fmt.Errorf("the page has %d events, the scan found %d", len(page.Events), found)
+	if !slices.Equal(page.Events, wanted) {
+		return fmt.Errorf("the page has %d events, the scan found %d, or others", len(page.Events), len(wanted))
 	}
 	slices.Sort(times)
-	fmt.Printf("%-58s %8d %12v %12v\n", name, found, times[len(times)/2].Round(time.Microsecond), scanned.Round(time.Microsecond))
+	fmt.Printf("%-58s %8d %12v %12v\n", name, len(wanted), times[len(times)/2].Round(time.Microsecond), scanned.Round(time.Microsecond))
 	return nil
 }
 
+// found is an event of a page: where it is in the chain, and the contract that emitted it.
+type found struct {
+	Block       uint64 `json:"block_number"`
+	Transaction string `json:"transaction_hash"`
+	From        string `json:"from_address"`
+}
+
 // scan reads the events of the range one by one, until a page is full and one more match is
-// found. It returns how many events the page has.
-func (b *bench) scan(ctx context.Context, q *question) (found int, err error) {
+// found. It returns the events of the page.
+func (b *bench) scan(ctx context.Context, q *question) (page []found, err error) {
 	events := b.blocks.Events(ctx)
 	for number := q.from; number < uint64(len(b.sizes)); number++ {
 		for position := range b.sizes[number] {
 			event, err := events.Event(number, position)
 			if err != nil {
-				return found, err
+				return page, err
 			}
 			matches, err := q.match(&event)
 			if err != nil {
-				return found, err
+				return page, err
 			}
-			if matches && found == pageSize {
-				return found, nil
+			if matches && len(page) == pageSize {
+				return page, nil
 			}
 			if matches {
-				found++
+				page = append(page, found{number, event.TransactionHash.String(), event.From.String()})
 			}
 		}
 	}
-	return found, nil
+	return page, nil
 }
 
 func (q *question) match(event *archive.Event) (bool, error) {
