@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ashlar/internal/node"
 )
 
 // held is what a service holds at rest.
@@ -51,17 +53,8 @@ func (s *served) ask(ctx context.Context, path string) (string, error) {
 }
 
 // goroutines returns how many goroutines the service has.
-func (s *served) goroutines(ctx context.Context) (n float64, err error) {
-	text, err := s.ask(ctx, "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, ok := strings.Cut(text, "\ngo_goroutines ")
-	if !ok {
-		return 0, errors.New("no go_goroutines in the metrics")
-	}
-	_, err = fmt.Sscan(rest, &n)
-	return n, err
+func (s *served) goroutines(ctx context.Context) (float64, error) {
+	return node.Metric(ctx, s.operator, "go_goroutines")
 }
 
 // sample collects garbage in the service and returns what it holds then.

@@ -220,17 +220,7 @@ func (s *served) command(ctx context.Context, args ...string) error {
 // longestPause returns the longest pause of the service's collector among the last 256, in
 // milliseconds.
 func (s *served) longestPause(ctx context.Context) (float64, error) {
-	answer, err := get(ctx, "http://"+s.operator+"/metrics")
-	if err != nil {
-		return 0, err
-	}
-	const line = "\ngo_gc_duration_seconds{quantile=\"1\"} "
-	_, rest, found := strings.Cut(string(answer), line)
-	if !found {
-		return 0, fmt.Errorf("the metrics lack %s", strings.TrimSpace(line))
-	}
-	value, _, _ := strings.Cut(rest, "\n")
-	seconds, err := strconv.ParseFloat(value, 64)
+	seconds, err := node.Metric(ctx, s.operator, `go_gc_duration_seconds{quantile="1"}`)
 	return 1000 * seconds, err
 }
 

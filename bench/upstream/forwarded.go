@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -178,7 +177,7 @@ func (b *bench) measureNetworks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		goroutines, err := s.metric(ctx, "go_goroutines")
+		goroutines, err := node.Metric(ctx, s.operator, "go_goroutines")
 		if err != nil {
 			return err
 		}
@@ -186,23 +185,4 @@ func (b *bench) measureNetworks(ctx context.Context) error {
 		s.Kill()
 	}
 	return nil
-}
-
-// metric returns the value of a metric without labels.
-func (s *served) metric(ctx context.Context, name string) (value float64, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.operator+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		if n, _ := fmt.Sscanf(lines.Text(), name+" %g", &value); n == 1 {
-			return value, nil
-		}
-	}
-	return 0, fmt.Errorf("no metric %s", name)
 }
