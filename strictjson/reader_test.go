@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // letter is what the tests read: an object with an optional member of each kind, and a
@@ -121,6 +122,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 		{`{"text":"a","number":"1"}`, "number", `found the string "1", expected`},
 		{`{"text":"a","signed":1.5}`, "signed", "found the number 1.5, expected an integer"},
 		{`{"text":"a","flag":0}`, "flag", "found the number 0, expected true or false"},
+		{`{"text":"a","flag":null}`, "flag", "found null, expected true or false"},
 		{`{"text":"a","even":3}`, "even", "found the number 3, expected an even digit"},
 		{`{"text":"a","even":[]}`, "even", "found an array, expected an even digit"},
 		{`{"text":"a"`, "", "cut short"},
@@ -157,6 +159,95 @@ func TestErrorsAreShort(t *testing.T) {
 		_, err := read(text, 1<<20)
 		if err == nil || len(err.Error()) > 300 {
 			t.Errorf("%.50s: the error is %v", text, err)
+		}
+	}
+}
+
+// TestRequiredMembers: each of them must be there, also if another is.
+func TestRequiredMembers(t *testing.T) {
+	for text, missing := range map[string]string{`{}`: "a", `{"b":1}`: "a", `{"a":1}`: "b", `{"b":1,"a":1}`: ""} {
+		r := NewReader(strings.NewReader(text), 100)
+		err := r.Next()
+		if err == nil {
+			err = r.Object(func(string) error { return r.Skip() }, "a", "b")
+		}
+		var wrong *Error
+		if errors.As(err, &wrong); missing == "" && err != nil || missing != "" && (wrong == nil || wrong.Place != missing) {
+			t.Errorf("%s: the error is %v, expected %q to be missing", text, err, missing)
+		}
+	}
+}
+
+// TestScalarsHaveTheirKind: check learns whether a value is a string.
+func TestScalarsHaveTheirKind(t *testing.T) {
+	for text, want := range map[string]bool{`"1"`: true, `1`: false} {
+		r := NewReader(strings.NewReader(text+" "), 100)
+		err := r.Next()
+		if err == nil {
+			err = r.Scalar("1", func(text string, isString bool) bool { return text == "1" && isString == want })
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestSyntaxIsToldFromValues: a caller can tell a damaged text from a value that it does not want.
+func TestSyntaxIsToldFromValues(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"text":"a"`: true, `{"text":tru}`: true, `{"text":"a","text":"a"}`: true, `{"text":"` + strings.Repeat("x", 100) + `"}`: true,
+		`{}`: false, `{"text":1}`: false, `{"text":"a","number":-1}`: false,
+	} {
+		_, err := read(text, 50)
+		if wrong := (*Error)(nil); !errors.As(err, &wrong) || wrong.Syntax != want {
+			t.Errorf("%.50s: the error is %#v, expected Syntax to be %t", text, err, want)
+		}
+	}
+}
+
+// TestEndOfInput: only its end is io.EOF. An input that is damaged, or cannot be read on, has not ended.
+func TestEndOfInput(t *testing.T) {
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		in   io.Reader
+		want error // nil: any but io.EOF
+	}{
+		"nothing":       {strings.NewReader(""), io.EOF},
+		"spaces":        {strings.NewReader(" \n"), io.EOF},
+		"no JSON":       {strings.NewReader(" x"), nil},
+		"a stray end":   {strings.NewReader("]"), nil},
+		"a failed read": {iotest.ErrReader(broken), broken},
+	} {
+		r := NewReader(io.MultiReader(strings.NewReader(`{"text":"a"}`), test.in), 20)
+		if err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readLetter(r); err != nil {
+			t.Fatal(err)
+		}
+		err := r.Next()
+		if err == nil {
+			_, err = readLetter(r)
+		}
+		if test.want == nil && (err == nil || err == io.EOF) || test.want != nil && !errors.Is(err, test.want) {
+			t.Errorf("%s after a value: %v, expected %v, or if that is nil, any error but io.EOF", name, err, test.want)
+		}
+	}
+}
+
+// TestBoundOfEachValue: a value that is too long is refused, however short those before it were.
+func TestBoundOfEachValue(t *testing.T) {
+	for length, want := range map[int]error{20: nil, 21: ErrTooLong} {
+		text := strings.Repeat(`{"text":"a"}`, 100) + `{"text":"` + strings.Repeat("x", length-len(`{"text":""}`)) + `"}`
+		r := NewReader(strings.NewReader(text), 20)
+		for i := range 101 {
+			err := r.Next()
+			if err == nil {
+				_, err = readLetter(r)
+			}
+			if i < 100 && err != nil || i == 100 && !errors.Is(err, want) {
+				t.Fatalf("value %d, the last one of %d bytes: %v, expected %v", i, length, err, want)
+			}
 		}
 	}
 }
