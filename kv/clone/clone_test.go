@@ -11,6 +11,8 @@ import (
 
 	"ashlar/kv"
 	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 var (
@@ -235,14 +237,20 @@ func TestLargePartition(t *testing.T) {
 	for sort := range uint64(24) {
 		b := from.NewBatch()
 		b.Put(versions, []byte("large"), sort, bytes.Repeat([]byte{byte(sort)}, 1<<20))
+		for i := range 10 { // before and after it
+			b.Put(versions, []byte{byte(30 * i)}, sort, []byte("small"))
+		}
 		if err := from.Write(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(t, from, "head", "1")
-	to := &spy{Store: open(t), t: t, last: map[string]uint64{}}
-	if _, err := Run(t.Context(), from, to, Options{Tables: tables()}); err != nil {
+	to, counted := &spy{Store: open(t), t: t, last: map[string]uint64{}}, &scanned{Store: from}
+	if _, err := Run(t.Context(), counted, to, Options{Tables: tables()}); err != nil {
 		t.Fatal(err)
+	}
+	if counted.scans != 1 {
+		t.Errorf("%d partitions were read again, expected the large one alone", counted.scans)
 	}
 	if !maps.Equal(contents(t, from), contents(t, to)) {
 		t.Error("the copy has other contents")
@@ -270,5 +278,29 @@ func TestRefused(t *testing.T) {
 	foreign := original(t)
 	if _, err := Run(t.Context(), from, foreign, Options{Tables: tables()}); err == nil {
 		t.Error("a store with other contents is overwritten")
+	}
+}
+
+// TestDurable: once Run has returned, a crash takes nothing of the copy.
+func TestDurable(t *testing.T) {
+	from, disk := original(t), vfs.NewCrashableMem()
+	to, err := pebble.Open(pebble.Options{Path: "copy", FS: disk, Options: kv.Options{BulkLoad: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if _, err := Run(t.Context(), from, to, Options{Tables: tables()}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := pebble.Open(pebble.Options{Path: "copy", FS: disk.CrashClone(vfs.CrashCloneCfg{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if complete, err := Complete(t.Context(), from, after); !complete || err != nil {
+		t.Errorf("Complete after a crash: %t, %v", complete, err)
+	}
+	if !maps.Equal(contents(t, from), contents(t, after)) {
+		t.Error("the copy has other contents after a crash")
 	}
 }
