@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"ashlar/evm/archive"
@@ -63,6 +64,39 @@ func TestGenerations(t *testing.T) {
 				t.Error("nothing was evicted")
 			}
 		})
+	}
+}
+
+// TestUnsettledOutlastGenerations: as long as nothing settles, the last value of each key is there, however often
+// it is written, read, and passed on from one generation to the next.
+func TestUnsettledOutlastGenerations(t *testing.T) {
+	for _, keys := range []int{5, 2000} { // each is written often, or once at most
+		for _, limit := range []int64{0, 1 << 10} {
+			t.Run(fmt.Sprintf("%d keys, %d bytes", keys, limit), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(3, 4))
+				g := newGenerations(limit)
+				last, written := make(map[string]string), make([]string, 0, keys)
+				for block := uint64(1); block <= 2000; block++ {
+					key := fmt.Sprint(r.IntN(keys))
+					if last[key] == "" {
+						written = append(written, key)
+					}
+					last[key] = fmt.Sprint(block, strings.Repeat(".", r.IntN(100))) // a longer one may not fit in place
+					g.set([]byte(key), []byte(last[key]), block)
+					if r.IntN(8) == 0 {
+						g.remember(fmt.Append(nil, "settled ", r.IntN(1000)), []byte("value"), g.aged)
+					}
+					for _, key := range []string{key, written[r.IntN(len(written))], written[r.IntN(len(written))]} {
+						if value, ok := g.get([]byte(key)); !ok || string(value) != last[key] {
+							t.Fatalf("block %d: %s is %q, %t, want %q", block, key, value, ok, last[key])
+						}
+					}
+				}
+				if g.aged < 3 {
+					t.Errorf("the generations aged %d times, want 3 or more", g.aged)
+				}
+			})
+		}
 	}
 }
 
