@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,6 +161,9 @@ func TestOperationsThroughTheSocket(t *testing.T) {
 	must(err)
 	_, err = c.Accounts.Enable(ctx, "a@example.org")
 	must(err)
+	if _, err := c.Accounts.ResetFactor(ctx, "a@example.org"); err == nil || !strings.Contains(err.Error(), "no second factor") {
+		t.Errorf("reset of the second factor that the account does not have: %v", err)
+	}
 	_, err = c.Accounts.SetRole(ctx, "a@example.org", account.RoleUser)
 	must(err)
 	_, err = c.Accounts.SetLimits(ctx, "a@example.org", account.Limits{PerDay: 5})
@@ -208,6 +213,11 @@ func TestOperationsThroughTheSocket(t *testing.T) {
 	if lines, err := c.Usage.Read(ctx, usage.Query{Keys: many, From: time.Now(), To: time.Now()}); err != nil || len(lines) != 0 {
 		t.Errorf("usage of many keys: %d lines, %v", len(lines), err)
 	}
+	_, err = c.Accounts.Delete(ctx, "a@example.org")
+	must(err)
+	if there, err := service.Accounts.List(ctx); err != nil || len(there) != 0 {
+		t.Errorf("accounts %+v, %v after the only one was deleted", there, err)
+	}
 }
 
 func TestErrorsKeepTheirKindAndText(t *testing.T) {
@@ -229,6 +239,27 @@ func TestErrorsKeepTheirKindAndText(t *testing.T) {
 	}
 	if _, err := c.Create(ctx, account.NewKey{Name: "a\nb"}); err == nil || !strings.Contains(err.Error(), "expected printable") {
 		t.Errorf("a bad name: %v", err)
+	}
+}
+
+// TestKindsAreTold: each kind of error is that kind at the client, and no other one.
+func TestKindsAreTold(t *testing.T) {
+	all := []error{
+		account.ErrNoKey, account.ErrAmbiguous, account.ErrNoAccount, account.ErrNoInvitation, account.ErrDisabled, account.ErrTooMany,
+		account.ErrUnreadable, account.ErrLastOperator, account.ErrLastOwner, account.ErrNoTeam, account.ErrTeam, ErrNotServed,
+	}
+	for _, kind := range all {
+		answer := httptest.NewRecorder()
+		write(answer, nil, fmt.Errorf("a name: %w", kind))
+		err := refusal(answer.Result())
+		for _, other := range all {
+			if errors.Is(err, other) != (other == kind) {
+				t.Errorf("%q is %q at the client: %t", kind, other, other != kind)
+			}
+		}
+		if err.Error() != "a name: "+kind.Error() {
+			t.Errorf("%q: %v", kind, err)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -36,5 +38,39 @@ func TestAddNetworkTakesLong(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBorrowedNetworkIsGivenBack: when a client has closed a loan, the server has a context with which it can
+// serve the network again. When it stops instead, that context is done: the network stays closed.
+func TestBorrowedNetworkIsGivenBack(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		dir := t.TempDir()
+		service, _ := openService(t)
+		given := make(chan error, 1) // the context's error when the network is given back
+		stop := serveProcess(t, dir, service, Process{LendNetwork: func(_ context.Context, name string) (Borrowed, func(context.Context) error, error) {
+			if name != "demo" {
+				return Borrowed{}, nil, fmt.Errorf("network %q: %w", name, ErrNotServed)
+			}
+			return Borrowed{Listed: true}, func(ctx context.Context) error { given <- ctx.Err(); return nil }, nil
+		}})
+		client := dial(t, dir)
+		if _, _, err := client.BorrowNetwork(t.Context(), "other"); !errors.Is(err, ErrNotServed) {
+			t.Errorf("another network: %v, expected %v", err, ErrNotServed)
+		}
+		borrowed, loan, err := client.BorrowNetwork(t.Context(), "demo")
+		if err != nil || !borrowed.Listed {
+			t.Fatalf("%+v, %v", borrowed, err)
+		}
+		if stops {
+			stop()
+		}
+		_ = loan.Close()
+		if err := <-given; (err != nil) != stops {
+			t.Errorf("given back with a context whose error is %v, the server stops: %t", err, stops)
+		}
+		if !stops {
+			stop()
+		}
 	}
 }
