@@ -2,7 +2,9 @@ package rowcache_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"ashlar/kv"
@@ -13,6 +15,7 @@ import (
 type during struct {
 	kv.Store
 	happens func() // once; nil: nothing
+	fail    error  // of all reads, which find nothing then; nil: none
 }
 
 func (d *during) end() {
@@ -24,16 +27,25 @@ func (d *during) end() {
 
 func (d *during) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
 	defer d.end()
+	if d.fail != nil {
+		return dst, 0, d.fail
+	}
 	return d.Store.Newest(ctx, t, partition, at, dst)
 }
 
 func (d *during) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, found func(int, uint64, []byte) error) error {
 	defer d.end()
+	if d.fail != nil {
+		return d.fail
+	}
 	return d.Store.NewestMany(ctx, t, keys, found)
 }
 
 func (d *during) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(uint64, []byte) (bool, error)) error {
 	defer d.end()
+	if d.fail != nil {
+		return d.fail
+	}
 	return d.Store.Descend(ctx, t, partition, at, found)
 }
 
@@ -46,9 +58,15 @@ type duringScan struct {
 	of *during
 }
 
+func (c *duringScan) Next() bool            { return c.of.fail == nil && c.Cursor.Next() }
+func (c *duringScan) Seek(sort uint64) bool { return c.of.fail == nil && c.Cursor.Seek(sort) }
+
+// Close returns the error of the scan once.
 func (c *duringScan) Close() error {
 	defer c.of.end()
-	return c.Cursor.Close()
+	err := errors.Join(c.of.fail, c.Cursor.Close())
+	c.of.fail = nil
+	return err
 }
 
 // readsOf are the kinds of reads of a partition "p", up to a block.
@@ -153,6 +171,20 @@ func TestManyRowsSettle(t *testing.T) {
 			if got, want := read(cached, number), read(below, number); got != want {
 				t.Fatalf("up to block %d: %s, expected %s", number, got, want)
 			}
+		}
+	})
+}
+
+// TestFailedReadsAreNotKept: what a read did not find because it failed is not taken for absent.
+func TestFailedReadsAreNotKept(t *testing.T) {
+	forEachRead(t, func(t *testing.T, read func(kv.Store, uint64) string, below *during, cached *rowcache.Store, _ func(uint64, string) written) {
+		below.fail = errors.New("no answer")
+		if got := read(cached, 4); !strings.Contains(got, "no answer") {
+			t.Errorf("a read that fails: %s", got)
+		}
+		below.fail = nil
+		if got, want := read(cached, 4), read(below, 4); got != want {
+			t.Errorf("after a read that failed: %s, expected %s", got, want)
 		}
 	})
 }
