@@ -220,6 +220,11 @@ func TestFollow(t *testing.T) {
 	if failed > 2 || s.Problem != "" || s.Head.Number+3 < last || s.Finalized.Number <= 64 || s.PeriodsBehind != 0 || len(f.named) < 60 {
 		t.Errorf("%d rounds failed, %d heads, %+v", failed, len(f.named), s)
 	}
+	for _, to := range f.named {
+		if to.Safe != to.Finalized || to.Head == to.Finalized {
+			t.Errorf("named %+v, expected the finalized block as the safe one, before the head", to)
+		}
+	}
 	if f.kept.saved.Slot != s.Finalized.Number || f.kept.saved.Root != f.store.Finalized().Beacon.Root() {
 		t.Errorf("kept is %+v, finalized %+v", f.kept.saved, s.Finalized)
 	}

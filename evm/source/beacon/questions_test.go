@@ -103,6 +103,69 @@ func TestFailingSave(t *testing.T) {
 	}
 }
 
+// A head that could not be named is named again, also if there is no newer one.
+func TestFailingName(t *testing.T) {
+	f := follow(t, 1, nil)
+	name, failure := f.config.Name, errors.New("the store is full")
+	f.config.Name = func(context.Context, engine.Forkchoice) error { return failure }
+	slot := f.nodes[0].Steps[0].Slot + 14
+	if err := f.at(t, slot); !strings.Contains(err.Error(), failure.Error()) {
+		t.Errorf("%v, expected %v", err, failure)
+	}
+	f.config.Name = name
+	if err := f.at(t, slot); err != nil || len(f.named) != 1 {
+		t.Errorf("%v, %d heads, expected the one that could not be named", err, len(f.named))
+	}
+}
+
+// A node whose data is false is not asked until it has been set aside for a while. Its schedule is read
+// again after an hour: it may have got the right one.
+func TestScheduleIsReadAgain(t *testing.T) {
+	f := follow(t, 1, nil)
+	node, slots := f.nodes[0], func(d time.Duration) uint64 { return uint64(d / (6 * time.Second)) }
+	node.alter = func(_ string, body []byte) []byte {
+		return []byte(strings.ReplaceAll(string(body), `"0x06000001"`, `"0x06000002"`))
+	}
+	slot := node.Steps[0].Slot + 14
+	if err := f.at(t, slot); err == nil || f.Status().Nodes[0].Invalid != 1 {
+		t.Errorf("with a wrong schedule: %v, %+v", err, f.Status())
+	}
+	node.alter = nil
+	asked := node.count("")
+	if err := f.at(t, slot+slots(asideTime)-1); err == nil || node.count("") != asked {
+		t.Errorf("set aside: %v, asked %d times more", err, node.count("")-asked)
+	}
+	if err := f.at(t, slot+slots(scheduleTime)); err != nil {
+		t.Errorf("with the right schedule: %v", err)
+	}
+}
+
+// A node that failed for long is asked again soon.
+func TestNodeRecovers(t *testing.T) {
+	f := follow(t, 1, nil)
+	slot := f.nodes[0].Steps[0].Slot + 14
+	f.nodes[0].alter = func(string, []byte) []byte { return nil } // it fails
+	const slots = uint64(longestRest / (6 * time.Second))
+	for range 50 {
+		if err := f.at(t, slot); err == nil {
+			t.Fatal("no failure")
+		}
+		slot += slots
+	}
+	failures := f.Status().Nodes[0].Failures
+	if failures != 50 {
+		t.Errorf("%d failures, expected one in each %v", failures, longestRest)
+	}
+	_ = f.at(t, slot-slots+1)
+	if more := f.Status().Nodes[0].Failures; more != failures {
+		t.Errorf("asked again before %v", longestRest)
+	}
+	f.nodes[0].alter = nil
+	if err := f.at(t, slot); err != nil {
+		t.Error(err)
+	}
+}
+
 // A node that hides the block that was saved last does not make the client begin with an old
 // checkpoint, unless no other node has it for a while. Nothing older than that block is then
 // saved or named.

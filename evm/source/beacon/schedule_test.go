@@ -2,6 +2,7 @@ package beacon
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -73,6 +74,22 @@ func TestSchedule(t *testing.T) {
 		}
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, expected %q", name, err, test.want)
+		}
+	}
+}
+
+// A node of another chain is told by each of its constants.
+func TestOtherConstants(t *testing.T) {
+	known := Public(params.MainnetGenesisHash)
+	for name, change := range map[string]func(*lightclient.Chain){
+		"nothing": func(*lightclient.Chain) {}, "genesis": func(c *lightclient.Chain) { c.GenesisValidatorsRoot[0]++ },
+		"genesis time": func(c *lightclient.Chain) { c.GenesisTime++ }, "slot time": func(c *lightclient.Chain) { c.SlotTime /= 2 },
+		"epoch": func(c *lightclient.Chain) { c.SlotsPerEpoch++ },
+	} {
+		other := *known
+		change(&other)
+		if err := compare(&other, known); errors.Is(err, errOtherChain) != (name != "nothing") {
+			t.Errorf("another %s: %v", name, err)
 		}
 	}
 }
