@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/evm"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto/kzg4844"
@@ -304,4 +306,16 @@ func TestSubscribe(t *testing.T) {
 	if left := len(b.pool.subscriptions); left > 0 {
 		t.Errorf("%d subscriptions are left after Follow", left)
 	}
+}
+
+// TestAccountIsGone: a reorganization may drop the block that made an account. Its transactions cannot be paid then.
+func TestAccountIsGone(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.add(b.transfer(0, 0, 2, 1))
+	b.add(b.transfer(1, 0, 2, 1))
+	b.waits("0:0 1:0")
+	delete(b.state, evm.HashAddress(b.address(0)))
+	b.head(nil)
+	b.waits("1:0")
+	b.refuse(b.transfer(0, 1, 2, 1), "insufficient funds")
 }
