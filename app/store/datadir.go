@@ -27,9 +27,9 @@ func (d Dir) networks() string { return filepath.Join(string(d), "networks") }
 // Network returns the directory of a network's store.
 func (d Dir) Network(name string) string { return filepath.Join(d.networks(), name) }
 
-// Has reports whether a network has a store.
+// Has reports whether a network has a store, also one on a disk that is not mounted.
 func (d Dir) Has(network string) bool {
-	_, err := os.Stat(d.Network(network))
+	_, err := os.Lstat(d.Network(network))
 	return err == nil
 }
 
@@ -109,7 +109,7 @@ func (d Dir) Names() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if entry.IsDir() && gateway.CheckNetworkName(entry.Name()) == nil {
+		if gateway.CheckNetworkName(entry.Name()) == nil && d.isStore(entry) {
 			names = append(names, entry.Name())
 		}
 	}
@@ -117,10 +117,34 @@ func (d Dir) Names() ([]string, error) {
 	return names, nil
 }
 
+// isStore reports whether an entry of networks is a store: a directory, or a symbolic link to
+// one. A link whose target does not exist counts, too: a disk that is not mounted must not let
+// the network vanish from the service and from backups without an error.
+func (d Dir) isStore(entry fs.DirEntry) bool {
+	if entry.Type() != fs.ModeSymlink {
+		return entry.IsDir()
+	}
+	info, err := os.Stat(d.Network(entry.Name()))
+	return err != nil || info.IsDir()
+}
+
+// link returns where the directory of a network leads if it is a symbolic link, or "".
+func (d Dir) link(network string) string {
+	target, err := os.Readlink(d.Network(network))
+	if err != nil {
+		return ""
+	}
+	return target
+}
+
 // Bytes returns the size of a network's store on disk.
 func (d Dir) Bytes(network string) (int64, error) {
+	root, err := filepath.EvalSymlinks(d.Network(network))
+	if err != nil {
+		return 0, withoutGone(err)
+	}
 	var sum int64
-	err := filepath.WalkDir(d.Network(network), func(_ string, entry os.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(_ string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return withoutGone(err)
 		}
@@ -146,8 +170,9 @@ func withoutGone(err error) error {
 // network.
 const removed = ".removed-"
 
-// Remove removes the store of a network. Its error is a kv.ErrInUse if a process has it open. If it is
-// interrupted, the network is gone all the same, and the next Remove removes the rest.
+// Remove removes the store of a network, unless that is a symbolic link. Its error is a kv.ErrInUse if a
+// process has it open. If it is interrupted, the network is gone all the same, and the next Remove removes
+// the rest.
 func (d Dir) Remove(network string) error {
 	if err := gateway.CheckNetworkName(network); err != nil {
 		return err
@@ -174,6 +199,9 @@ func (d Dir) RemoveRest(network string) (found bool, err error) {
 func (d Dir) gone(network string) string { return filepath.Join(d.networks(), removed+network) }
 
 func (d Dir) removeStore(network string) error {
+	if target := d.link(network); target != "" {
+		return fmt.Errorf("%s is a symbolic link to %s: expected a directory, which can be removed with its blocks; remove the link, and what it names", d.Network(network), target)
+	}
 	gone := d.gone(network)
 	lock, err := lockStore(d.Network(network))
 	if err != nil {
@@ -204,6 +232,9 @@ func (d Dir) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
 	}
 	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if _, err := os.Stat(d.Network(name)); errors.Is(err, fs.ErrNotExist) && d.Has(name) {
+		return nil, fmt.Errorf("%s is a symbolic link to %s, which does not exist (want a directory; is its disk mounted?)", d.Network(name), d.link(name))
 	}
 	o.Logger = slog.With("network", name)
 	return Open(d.Network(name), o)

@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ashlar/app/store"
+	"ashlar/kv"
+)
+
+// linked returns a data directory whose network large is a symbolic link to the returned
+// directory, and whose network small is a directory.
+func linked(t *testing.T) (data store.Dir, target string) {
+	t.Helper()
+	data, target = store.Dir(t.TempDir()), filepath.Join(t.TempDir(), "large")
+	for _, name := range []string{"large", "small"} {
+		opened, err := data.OpenNetwork(name, kv.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := opened.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Rename(data.Network("large"), target), os.Symlink(target, data.Network("large"))); err != nil {
+		t.Fatal(err)
+	}
+	return data, target
+}
+
+// A network whose directory is a symbolic link, as docs/guides/moving-disks.md says, is one of
+// the networks: it is listed, has a size, and opens.
+func TestNetworkBehindLink(t *testing.T) {
+	data, _ := linked(t)
+	if names, err := data.Names(); err != nil || !slices.Equal(names, []string{"large", "small"}) {
+		t.Errorf("the networks are %q, %v, expected large and small", names, err)
+	}
+	large, err := data.Bytes("large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := data.Bytes("small")
+	if err != nil || large < small/2 {
+		t.Errorf("the network behind a link has %d bytes, the other %d, %v", large, small, err)
+	}
+	opened, err := data.OpenNetwork("large", kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A link to a disk that is not mounted does not hide its network, which would then be left out
+// of the service and of backups without a word.
+func TestNetworkBehindDanglingLink(t *testing.T) {
+	data, target := linked(t)
+	if err := os.Rename(target, target+"-unmounted"); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := data.Names(); err != nil || !slices.Equal(names, []string{"large", "small"}) {
+		t.Errorf("the networks are %q, %v, expected large and small", names, err)
+	}
+	if found, err := data.Exists(t.Context(), "large"); !found || err != nil {
+		t.Errorf("it exists: %v, %v, expected true", found, err)
+	}
+	if _, err := data.OpenNetwork("large", kv.Options{}); err == nil || !strings.Contains(err.Error(), "is a symbolic link to "+target+", which does not exist") {
+		t.Errorf("opening it: %v", err)
+	}
+	if size, err := data.Bytes("large"); err != nil || size != 0 {
+		t.Errorf("its size is %d, %v", size, err)
+	}
+}
+
+// Removing the link alone would leave the blocks on the other disk.
+func TestRemoveRefusesLink(t *testing.T) {
+	data, target := linked(t)
+	if err := data.Remove("large"); err == nil || !strings.Contains(err.Error(), "is a symbolic link to "+target) {
+		t.Errorf("removing it: %v", err)
+	}
+	if names, err := data.Names(); err != nil || !slices.Equal(names, []string{"large", "small"}) {
+		t.Errorf("the networks are %q, %v, expected large and small", names, err)
+	}
+}
