@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"ashlar/app"
@@ -174,14 +175,42 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// checkArgs is check with an error of its own for a command that takes no arguments: the
-// library's calls them unknown commands.
+// checkArgs is check with errors that name the argument. The library's own count the arguments,
+// or call those of a command without any unknown commands.
 func checkArgs(check cobra.PositionalArgs, c *cobra.Command, args []string) error {
 	err := check(c, args)
-	if err != nil && len(args) > 0 && !c.HasSubCommands() && check(c, nil) == nil && check(c, args[:1]) != nil {
-		return fmt.Errorf("unexpected argument %q", args[0])
+	if err == nil || c.HasSubCommands() {
+		return err
+	}
+	for n := len(args) - 1; n >= 0; n-- {
+		if check(c, args[:n]) == nil {
+			return fmt.Errorf("unexpected argument %q", args[n])
+		}
+	}
+	if needed := operands(c); len(args) < len(needed) {
+		return fmt.Errorf("missing %s", strings.Join(needed[len(args):], " and "))
 	}
 	return err
+}
+
+// operands returns the arguments that a command needs and that are not flags, as its usage
+// names them: EMAIL for "create --data DIR EMAIL [--role operator]".
+func operands(c *cobra.Command) (needed []string) {
+	_, usage, _ := strings.Cut(c.Use, " ")
+	var optional, value bool
+	for _, word := range strings.Fields(usage) {
+		name, flag := strings.CutPrefix(word, "--")
+		optional = optional || strings.HasPrefix(word, "[")
+		if !optional && !flag && !value {
+			needed = append(needed, word)
+		}
+		if strings.Contains(word, "]") {
+			optional = false
+		}
+		f := c.Flag(name)
+		value = flag && f != nil && f.NoOptDefVal == ""
+	}
+	return needed
 }
 
 // exclusive makes it a usage error to give both flags. The library's own check comes after

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // What scripts rely on: 0 done, 1 failed, 2 wrong usage.
@@ -87,7 +90,14 @@ func TestUsageErrors(t *testing.T) {
 		"snapshot export":                    `unknown command "export" for "ashlar snapshot"`,
 		"health --url 127.0.0.1:8545":        "expected a URL such as",
 		"health --url localhost:8545/readyz": "expected a URL such as",
-		"key revoke --data x":                "accepts 1 arg(s), received 0",
+		"key revoke --data x":                "missing ID|NAME|KEY; see ashlar key revoke --help",
+		"config check":                       "missing FILE; see ashlar config check --help",
+		"config check a b":                   `unexpected argument "b"; see ashlar config check --help`,
+		"account role --data x":              "missing EMAIL|ID and user|operator; see",
+		"account role --data x y":            "usage: missing user|operator; see",
+		"team invite --data x":               "usage: missing TEAM; see",
+		"team invite --data x a b c":         `unexpected argument "c"`,
+		"network remove --yes --data x":      "usage: missing NAME; see",
 		"backup --data x --to y --every 0h":  "--every 0s: expected at least 1m; see ashlar backup --help",
 		"backup --data x --to y --every -1h": "--every -1h0m0s: expected at least 1m",
 	} {
@@ -96,5 +106,34 @@ func TestUsageErrors(t *testing.T) {
 		if err := root.ExecuteContext(t.Context()); !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("ashlar %s: %v, expected %q", args, err, want)
 		}
+	}
+}
+
+// A command that lacks arguments names them as its usage does.
+func TestMissingArguments(t *testing.T) {
+	var lacking int
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			each(sub)
+		}
+		if c.Args == nil || c.HasSubCommands() {
+			return
+		}
+		err := c.Args(c, nil)
+		if err == nil {
+			return
+		}
+		lacking++
+		named, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "usage: missing "), ";")
+		for _, operand := range strings.Split(named, " and ") {
+			if !slices.Contains(strings.Fields(c.Use), operand) {
+				t.Errorf("%s: %v, expected the missing arguments of %q", c.CommandPath(), err, c.Use)
+			}
+		}
+	}
+	each(commands())
+	if lacking < 10 {
+		t.Errorf("%d commands need arguments, expected at least 10", lacking)
 	}
 }

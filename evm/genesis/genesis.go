@@ -61,8 +61,8 @@ func Load(nameOrPath string) (g *core.Genesis, warnings []string, err error) {
 	}
 	data, err := os.ReadFile(nameOrPath)
 	if err != nil {
-		return nil, nil, fmt.Errorf("genesis: want one of %s, or the path of a genesis file: %w",
-			strings.Join(Names(), ", "), err)
+		return nil, nil, fmt.Errorf("genesis: %w (want one of %s, or the path of a genesis file)",
+			err, strings.Join(Names(), ", "))
 	}
 	if g, warnings, err = Parse(data); err != nil {
 		return nil, nil, fmt.Errorf("genesis file %s: %w", nameOrPath, err)

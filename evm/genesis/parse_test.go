@@ -207,7 +207,7 @@ func TestLoadRefused(t *testing.T) {
 	if _, _, err := Load(path); err == nil || !strings.Contains(err.Error(), path+": line 1: config.chainId: is missing") {
 		t.Errorf("a wrong file: %v", err)
 	}
-	if _, _, err := Load("ropsten"); err == nil || !strings.Contains(err.Error(), "want one of mainnet, sepolia, holesky, hoodi, or the path") {
+	if _, _, err := Load("ropsten"); err == nil || !strings.Contains(err.Error(), "ropsten: no such file or directory (want one of mainnet, sepolia, holesky, hoodi, or the path") {
 		t.Errorf("neither a name nor a file: %v", err)
 	}
 	if g, _, err := Load("hoodi"); err != nil || g.Config.ChainID.Int64() != 560048 {

@@ -91,7 +91,7 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 func parseHash(text string) (common.Hash, error) {
 	raw, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
 	if err != nil || len(raw) != common.HashLength {
-		return common.Hash{}, family.Usage(fmt.Errorf("unknown --block %q (want the hash of the snapshot's last block: 0x and 64 hexadecimal digits)", text))
+		return common.Hash{}, family.Usage(fmt.Errorf("invalid --block %q (want the hash of the snapshot's last block: 0x and 64 hexadecimal digits)", text))
 	}
 	return common.Hash(raw), nil
 }
