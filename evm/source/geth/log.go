@@ -9,7 +9,11 @@ import (
 
 // showErrors makes go-ethereum's library log its errors like this program. Some of them end
 // the process, and would do so without a word.
-func showErrors() { log.SetDefault(log.NewLogger(errorsOnly{slog.Default().Handler()})) }
+func showErrors() {
+	own := slog.Default()
+	log.SetDefault(log.NewLogger(errorsOnly{own.Handler()}))
+	slog.SetDefault(own) // the line above has set it, too
+}
 
 // errorsOnly passes errors on to another handler.
 type errorsOnly struct{ to slog.Handler }
