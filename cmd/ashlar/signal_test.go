@@ -73,6 +73,6 @@ func TestClosedTerminal(t *testing.T) {
 
 // ignoring makes a process begin with SIGHUP ignored, as nohup does.
 func ignoring(ctx context.Context, c *exec.Cmd) {
-	shell := exec.CommandContext(ctx, "sh", append([]string{"-c", `trap "" HUP; exec "$0" "$@"`}, c.Args...)...)
+	shell := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `trap "" HUP; exec "$0" "$@"`}, c.Args...)...)
 	c.Path, c.Args = shell.Path, shell.Args
 }
