@@ -140,12 +140,21 @@ const faults = `(() => {
     ruler.remove();
     return needed <= field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   };
+  const broken = (element) => {
+    const text = document.createRange();
+    text.selectNodeContents(element);
+    return text.getClientRects().length > 1;
+  };
   for (const field of document.querySelectorAll("[placeholder]"))
     if (field.checkVisibility() && !fits(field, field.placeholder)) wrong.push("the placeholder is cut off: " + field.placeholder);
   // Keys, networks and methods have names of any length.
   for (const field of document.querySelectorAll(".field select:not([name=key], [name=network], [name=method])"))
     for (const choice of field.options)
       if (field.checkVisibility() && !fits(field, choice.text)) wrong.push("the choice is cut off: " + choice.text);
+  for (const code of document.querySelectorAll(".codes tbody th"))
+    if (broken(code)) wrong.push("the code is broken into two lines: " + code.textContent);
+  for (const cell of document.querySelectorAll(".types td"))
+    if (cell.getBoundingClientRect().right > innerWidth) wrong.push("a description must be scrolled to: " + cell.textContent);
   const headings = document.querySelectorAll("h1").length;
   if (headings !== 1) wrong.push(headings + " headings of the first level");
   for (const field of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
