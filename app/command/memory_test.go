@@ -69,6 +69,24 @@ func TestMemoryReachesImport(t *testing.T) {
 	}
 }
 
+// A snapshot is loaded with the memory that the loading is given, or the default.
+func TestMemoryReachesSnapshotLoad(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	defer func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }()
+	for given, want := range map[family.Bytes]family.Bytes{0: DefaultMemory, LeastMemory: LeastMemory, 4 << 30: 4 << 30} {
+		load := SnapshotLoad{Data: t.TempDir(), Network: "net", Memory: given}
+		if err := load.Run(t.Context(), os.Stderr); err == nil {
+			t.Fatal("there is no snapshot, but one was loaded")
+		}
+		got := debug.SetMemoryLimit(-1)
+		if PrepareImport(want); got != debug.SetMemoryLimit(-1) {
+			t.Errorf("%v: a heap of %d, want that of %v, %d", given, got, want, debug.SetMemoryLimit(-1))
+		}
+	}
+}
+
 // An import says what keeps it from taking its memory, and is silent otherwise.
 func TestWarnOfMemory(t *testing.T) {
 	const most = math.MaxInt64

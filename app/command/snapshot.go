@@ -120,6 +120,7 @@ type SnapshotLoad struct {
 	Config  string // a configuration file that says where the stores are, instead of Data
 	Network string
 	Compact bool
+	Memory  family.Bytes // that loading may take; 0: DefaultMemory
 	family.Snapshot
 }
 
@@ -128,7 +129,7 @@ func (s SnapshotLoad) Run(ctx context.Context, out *os.File) error {
 	if err := checkName(s.Network); err != nil {
 		return err
 	}
-	i := Import{Data: s.Data, Config: s.Config, Network: s.Network, Compact: s.Compact}
+	i := Import{Data: s.Data, Config: s.Config, Network: s.Network, Compact: s.Compact, Memory: s.Memory}
 	i.begin = func(ctx context.Context, f family.Family, p family.Place) (family.Import, error) {
 		from, err := snapshotter(f)
 		if err != nil {

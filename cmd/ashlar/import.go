@@ -14,6 +14,9 @@ import (
 // pauseUsage describes a flag of commands that write to a network.
 const pauseUsage = "if a running server serves the network, take it out of service meanwhile"
 
+// memoryUsage describes --memory of commands that import blocks.
+var memoryUsage = fmt.Sprintf("memory that the command may take, at least %s", command.LeastMemory)
+
 func importCommand() *cobra.Command {
 	var i command.Import
 	var memory string
@@ -81,7 +84,7 @@ blocks before it stay.`,
 		c.Flags().String(flag.Name, "", flag.Usage)
 	}
 	c.Flags().BoolVar(&i.Pause, "pause", false, pauseUsage)
-	c.Flags().StringVar(&memory, "memory", command.DefaultMemory.String(), fmt.Sprintf("memory that the import may take, at least %s", command.LeastMemory))
+	c.Flags().StringVar(&memory, "memory", command.DefaultMemory.String(), memoryUsage)
 	c.Flags().BoolVar(&i.Compact, "compact", true, "compact the store at the end")
 	return c
 }

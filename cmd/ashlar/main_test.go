@@ -54,6 +54,8 @@ func TestExitCodes(t *testing.T) {
 		{"no such directory of geth", []string{"import", "--data", empty, "--network", "a", "--genesis", "sepolia", "--state", "geth:nowhere"}, exitFailed},
 		{"no node for older blocks", []string{"import", "--data", empty, "--network", "a", "--genesis", "sepolia", "--older", "node"}, exitUsage},
 		{"no hash of a block", []string{"snapshot", "load", "--data", empty, "--network", "a", "--genesis", "sepolia", "--from", empty, "--block", "0x1"}, exitUsage},
+		{"too little memory for a snapshot", []string{"snapshot", "load", "--data", empty, "--network", "a", "--genesis", "sepolia", "--from", empty, "--block", "0x" + strings.Repeat("1", 64), "--memory", "512MiB"}, exitUsage},
+		{"no such snapshot", []string{"snapshot", "load", "--data", empty, "--network", "a", "--genesis", "sepolia", "--from", empty, "--block", "0x" + strings.Repeat("1", 64), "--memory", "1GiB"}, exitFailed},
 		{"unknown kind of target", []string{"backup", "--data", empty, "--to", "ftp://host/x"}, exitUsage},
 		{"bucket without a name", []string{"restore", "--list", "--from", "s3://"}, exitUsage},
 		{"no address to listen on", []string{"serve", "--data", empty, "--listen", "8545"}, exitUsage},

@@ -71,6 +71,7 @@ same --block, it becomes the same. Backups can be made meanwhile.`,
 
 func loadSnapshot() *cobra.Command {
 	var s command.SnapshotLoad
+	var memory string
 	c := &cobra.Command{
 		Use:   "load --data DIR --network NAME --genesis FILE|NAME --from DIR|URL --block HASH",
 		Short: "Begin a network with a snapshot",
@@ -83,7 +84,8 @@ block, and blocks after the first one with state are executed. The total difficu
 the merge can be proven for short chains only; the log says so.
 
 Files are downloaded in parallel and are not stored. A load can be stopped at any time;
-run the same command again to continue.`,
+run the same command again to continue. It takes the memory that --memory says, like
+ashlar import.`,
 		Example: `  ashlar snapshot load --data data --network sepolia --genesis sepolia \
     --from https://snapshots.example.org/sepolia \
     --block 0x5d2b0e6b4e3c4b8a2f2f6f0e1d5f0b8c5c1f1c7a9a1d3d3a5f9e7c6b5a493827`,
@@ -103,6 +105,10 @@ run the same command again to continue.`,
 					s.Flags[flag.Name] = value
 				}
 			}
+			var err error
+			if s.Memory, err = command.ParseMemory(memory); err != nil {
+				return err
+			}
 			return s.Run(c.Context(), os.Stderr)
 		},
 	}
@@ -114,6 +120,7 @@ run the same command again to continue.`,
 	for _, flag := range command.SnapshotFlags() {
 		c.Flags().String(flag.Name, "", flag.Usage)
 	}
+	c.Flags().StringVar(&memory, "memory", command.DefaultMemory.String(), memoryUsage)
 	c.Flags().BoolVar(&s.Compact, "compact", true, "compact the store at the end")
 	return c
 }
