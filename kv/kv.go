@@ -92,7 +92,8 @@ var (
 	// been released.
 	ErrCheckpoint = errors.New("the store is being copied already")
 	// ErrUnavailable is returned by any call for which too few nodes of a distributed store
-	// answer. It succeeds again when they do.
+	// answer, and by reads for which too many files are open. It succeeds again when more nodes
+	// answer, or fewer files are open.
 	ErrUnavailable = errors.New("the store cannot be reached")
 	// ErrFailed is returned by every write after one has failed for good. Reads go on.
 	// The store must be opened again, by another process, to be written.

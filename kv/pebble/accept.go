@@ -62,7 +62,7 @@ func openDatabase(o Options, config *lsm.Options, g *guard) (*Store, error) {
 		return nil, err
 	}
 	g.opened.Store(true)
-	pool, err := newPool(db)
+	pool, err := newPool(db, g)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

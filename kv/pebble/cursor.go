@@ -128,7 +128,7 @@ func (c *cursor) Value() []byte { return c.value }
 // Close implements kv.Cursor.
 func (c *cursor) Close() error {
 	if c.reader != nil {
-		if err := c.store.pool.put(c.reader); err != nil && c.err == nil {
+		if err := c.store.pool.put(c.reader); err != nil && c.ctx.Err() == nil { // it also names the error of a value
 			c.err = err
 		}
 		c.reader = nil

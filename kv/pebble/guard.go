@@ -51,6 +51,8 @@ type guard struct {
 	once   sync.Once
 	cause  error // set before failed is closed
 
+	unreadAt atomic.Int64 // when a read that found too many files open was logged last, in nanoseconds of Unix time
+
 	changing sync.RWMutex // held, for reading, while the disk is changed; see stop
 
 	mu       sync.Mutex
@@ -211,6 +213,22 @@ func closed() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
+}
+
+// unreadPause is the least time between two log lines that say that reads find too many files open.
+const unreadPause = 10 * time.Second
+
+// unread takes the error of a read. A read that finds too many files open can be repeated when there are
+// fewer, so its error is [kv.ErrUnavailable] besides. Callers may not log that, so it is logged here.
+func (g *guard) unread(err error) error {
+	if !isCrowded(err) {
+		return err
+	}
+	now, last := time.Now().UnixNano(), g.unreadAt.Load()
+	if now-last >= int64(unreadPause) && g.unreadAt.CompareAndSwap(last, now) {
+		g.report(slog.LevelError, "too many files are open; reads fail until some are closed", "error", err)
+	}
+	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
 
 // background takes an error of a flush, a compaction or another background job.

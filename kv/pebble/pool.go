@@ -43,6 +43,7 @@ type reader struct {
 // closed when they are returned. So none keeps old tables and memtables alive.
 type pool struct {
 	db         *lsm.DB
+	guard      *guard
 	generation atomic.Uint64
 
 	mu    sync.RWMutex
@@ -62,8 +63,8 @@ type stack struct {
 	readers []*reader    // guarded by the shard's mu
 }
 
-func newPool(db *lsm.DB) (*pool, error) {
-	p := &pool{db: db, shards: make([]shard, min(runtime.GOMAXPROCS(0), maxShards))}
+func newPool(db *lsm.DB, g *guard) (*pool, error) {
+	p := &pool{db: db, guard: g, shards: make([]shard, min(runtime.GOMAXPROCS(0), maxShards))}
 	var err error
 	if p.model, err = newIterator(db); err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (p *pool) open(t *kv.Table) (*lsm.Iterator, uint64, error) {
 	defer p.mu.RUnlock()
 	it, err := p.model.Clone(lsm.CloneOptions{IterOptions: optionsFor(t)})
 	if err != nil {
-		return nil, 0, fmt.Errorf("kv/pebble: %w", err)
+		return nil, 0, p.guard.unread(fmt.Errorf("kv/pebble: %w", err))
 	}
 	return it, p.generation.Load(), nil
 }
@@ -164,7 +165,7 @@ func (s *shard) pop(table byte) *reader {
 func (p *pool) put(r *reader) error {
 	if err := r.Error(); err != nil {
 		_ = r.Close() // returns the same error
-		return fmt.Errorf("kv/pebble: %w", err)
+		return p.guard.unread(fmt.Errorf("kv/pebble: %w", err))
 	}
 	if p.keep(r) {
 		return nil
