@@ -225,8 +225,9 @@ func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalize
 // Import brings in blocks in bulk, for a chain that is far behind: they settle as
 // they come, many times as fast as through [Follower.Add]. The source may begin with
 // blocks that are settled already. Import ends as [Importer.Import] does. The tip then
-// drops all blocks that do not descend from the last imported one.
-func (f *Follower) Import(ctx context.Context, source Source) error {
+// drops all blocks that do not descend from the last imported one. settled is called
+// whenever blocks have settled.
+func (f *Follower) Import(ctx context.Context, source Source, settled func()) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	if err := f.agree(ctx); err != nil {
@@ -236,7 +237,13 @@ func (f *Follower) Import(ctx context.Context, source Source) error {
 	if err != nil {
 		return err
 	}
-	importer.settled = f.tip.Overtaken
+	importer.settled = func(ctx context.Context, last chain.Ref) error {
+		if err := f.tip.Overtaken(ctx, last); err != nil {
+			return err
+		}
+		settled()
+		return nil
+	}
 	err = importer.Import(ctx, source)
 	f.bad.record(err)
 	return err

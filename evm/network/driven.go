@@ -14,6 +14,7 @@ import (
 	"ashlar/evm/source/engine"
 	"ashlar/family"
 	"ashlar/jsonrpc"
+	"ashlar/retry"
 
 	"github.com/ethereum/go-ethereum/params"
 	"golang.org/x/sync/errgroup"
@@ -26,15 +27,15 @@ type driven struct {
 	supplier *upstream.Supplier // of missing blocks; nil if no node is asked
 }
 
-// drive lets a consensus client say what the head is. supplier may be nil.
-func (f *following) drive(rules *params.ChainConfig, version family.Version, supplier *upstream.Supplier) {
+// drive lets a consensus client say what the head is. supplier may be nil; its task is the given one.
+func (f *following) drive(rules *params.ChainConfig, version family.Version, supplier *upstream.Supplier, task *retry.Task) {
 	d := &driven{supplier: supplier}
 	var asked consensus.Supplier
 	if supplier != nil {
 		f.pursuit, asked = supplier.Pursuit, supplier
 	}
 	d.chain = consensus.New(f.follower, asked, slog.With("network", f.name))
-	d.chain.Task = f.task("fetch missing blocks")
+	d.chain.Task = task
 	d.api = newEngineAPI(d.chain, rules, version)
 	f.driven = d
 }

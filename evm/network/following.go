@@ -42,7 +42,11 @@ func (f *following) task(name string) *retry.Task {
 func (n *network) follow(ctx context.Context, s family.Service) error {
 	f := &following{name: s.Name, follower: n.follower(ingest.DefaultDepths())}
 	f.follower.Task = f.task("settle blocks")
-	config := upstream.Config{Task: f.task("follow the best head"), Quorum: n.entries.Quorum, Follower: f.follower}
+	task := "follow the best head"
+	if n.entries.Engine.Listen != "" {
+		task = "fetch missing blocks"
+	}
+	config := upstream.Config{Task: f.task(task), Quorum: n.entries.Quorum, Follower: f.follower}
 	var err error
 	if f.clients, err = n.connect(ctx, s, &config); err != nil {
 		return err
@@ -54,9 +58,9 @@ func (n *network) follow(ctx context.Context, s family.Service) error {
 	case n.entries.Engine.Listen == "":
 		f.pursuit = upstream.New(config)
 	case len(config.Nodes) > 0:
-		f.drive(rules, s.Version, upstream.NewSupplier(config))
+		f.drive(rules, s.Version, upstream.NewSupplier(config), config.Task)
 	default:
-		f.drive(rules, s.Version, nil)
+		f.drive(rules, s.Version, nil, config.Task)
 	}
 	n.following = f
 	return nil

@@ -277,7 +277,7 @@ func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 	}
 	blocks := p.ranges(ctx, from, settled, target, nil)
 	defer blocks.close()
-	return p.follower.Import(ctx, blocks)
+	return p.follower.Import(ctx, blocks, p.config.Task.Succeeded)
 }
 
 // ascend adds the blocks after one of ours, up to a node's head.

@@ -118,7 +118,8 @@ type Config struct {
 	// and possibly several times for the same one. Following stops only when it has returned,
 	// so it must not outlast its context.
 	Waiting func(context.Context, *types.Transaction)
-	// Task, if not nil, keeps following going after errors that no node is to blame for.
+	// Task, if not nil, keeps following going after errors that no node is to blame for. It
+	// also learns of blocks that settle on a long way to a head. A Supplier's caller runs it.
 	Task *retry.Task
 	Pace Pace
 	Log  *slog.Logger
