@@ -34,7 +34,7 @@ With --history-from, the snapshot has the state of that block and the blocks aft
 network that is loaded then answers questions about all of them.
 
 The same blocks make the same files. A snapshot that was interrupted begins anew; with the
-same --block, it becomes the same. Backups can be made meanwhile.`,
+same --block, it becomes the same. A folder takes one snapshot. Backups can be made meanwhile.`,
 		Example: `  ashlar snapshot create --data data --network sepolia --out sepolia-snapshot
   ashlar snapshot create --data data --network sepolia --out out --block 9000000 --history-from 8990000`,
 		Args: cobra.NoArgs,

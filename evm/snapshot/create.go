@@ -33,7 +33,8 @@ type Options struct {
 // ErrRange means that an archive does not have the blocks of a snapshot.
 var ErrRange = errors.New("there can be no such snapshot")
 
-// ErrFolder means that a folder has other contents than an interrupted snapshot.
+// ErrFolder means that a folder has other contents than an interrupted snapshot, or that another
+// snapshot is being written to it.
 var ErrFolder = errors.New("the folder cannot take a snapshot")
 
 // Creator writes a snapshot of an archive. It belongs to one goroutine, except for Progress.
@@ -129,10 +130,19 @@ func (c *Creator) Progress() Progress {
 }
 
 // Run writes the snapshot and returns the size of its chunks. If one was interrupted in the folder,
-// its chunks are removed first: those of another block would only take space.
+// its chunks are removed first: those of another block would only take space. The error is [ErrFolder]
+// if another snapshot is being written there, or was since New.
 func (c *Creator) Run(ctx context.Context) (int64, error) {
 	defer c.encoder.Close()
 	if err := os.MkdirAll(c.folder, 0o755); err != nil {
+		return 0, err
+	}
+	folder, err := claim(c.folder)
+	if err != nil {
+		return 0, err
+	}
+	defer folder.release()
+	if err := checkFolder(c.folder); err != nil {
 		return 0, err
 	}
 	if err := removeChunks(c.folder); err != nil {
@@ -154,7 +164,7 @@ func (c *Creator) Run(ctx context.Context) (int64, error) {
 	if err := syncFolder(c.folder); err != nil { // the manifest names chunks that are there
 		return 0, err
 	}
-	if err := writeFile(c.folder, manifestName, append(text, '\n')); err != nil {
+	if err := folder.complete(append(text, '\n')); err != nil {
 		return 0, err
 	}
 	return c.manifest.Bytes(), syncFolder(c.folder)

@@ -32,14 +32,14 @@ func checkFolder(folder string) error {
 	return nil
 }
 
-// removeChunks removes the chunks of an interrupted snapshot.
+// removeChunks removes the chunks of an interrupted snapshot from a folder that is claimed.
 func removeChunks(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); ours.MatchString(name) {
+		if name := entry.Name(); ours.MatchString(name) && name != claimName {
 			if err := os.Remove(filepath.Join(folder, name)); err != nil {
 				return err
 			}
