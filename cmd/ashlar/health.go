@@ -2,10 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,29 +23,75 @@ const (
 )
 
 func healthCommand() *cobra.Command {
-	var url string
+	var text string
 	c := &cobra.Command{
 		Use:   "health [--url URL]",
 		Short: "Ask a server whether it is healthy, for containers that have no other program",
-		Long:  `Asks a server's /healthz or /readyz, and exits with 0 if the answer is 200.`,
-		Args:  cobra.NoArgs,
+		Long: `Asks a server's /healthz or /readyz, and exits with 0 if the answer is 200.
+
+A listener with TLS may be named with http, too. At an address of this machine its certificate
+is not checked, because it is for other names. If the listener has none to show there, such as
+before the first one was issued, the server counts as healthy.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, url, http.NoBody)
-			if err != nil || request.URL.Scheme != "http" && request.URL.Scheme != "https" || request.URL.Host == "" {
-				return fmt.Errorf("%w: --url %q: expected a URL such as http://127.0.0.1:8545/readyz", errUsage, url)
+			asked, err := url.Parse(text)
+			if err != nil || asked.Scheme != "http" && asked.Scheme != "https" || asked.Host == "" {
+				return fmt.Errorf("%w: --url %q: expected a URL such as http://127.0.0.1:8545/readyz", errUsage, text)
 			}
-			response, err := (&http.Client{Timeout: healthTime}).Do(request)
-			if err != nil {
-				return err
-			}
-			defer response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-			reason, err := io.ReadAll(io.LimitReader(response.Body, maxReason))
-			return errors.Join(fmt.Errorf("%s answers %s: %s", url, response.Status, bytes.TrimSpace(reason)), err)
+			ctx, cancel := context.WithTimeout(c.Context(), healthTime)
+			defer cancel()
+			return askHealth(ctx, *asked)
 		},
 	}
-	c.Flags().StringVar(&url, "url", "http://127.0.0.1:8545/healthz", "what to ask")
+	c.Flags().StringVar(&text, "url", "http://127.0.0.1:8545/healthz", "what to ask")
 	return c
+}
+
+// askHealth returns why a server is not healthy. A listener with TLS answers 400 to a plain request.
+func askHealth(ctx context.Context, asked url.URL) error {
+	status, err := askOnce(ctx, asked)
+	if status != http.StatusBadRequest || asked.Scheme != "http" {
+		return err
+	}
+	asked.Scheme = "https"
+	if status, overTLS := askOnce(ctx, asked); status != 0 || overTLS == nil {
+		return overTLS
+	}
+	return err
+}
+
+// askOnce asks a server. Without an answer the status is 0.
+func askOnce(ctx context.Context, asked url.URL) (status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, asked.String(), http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	local := isLoopback(asked.Hostname())
+	transport := &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: local}}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if local && refusesHandshake(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		return response.StatusCode, nil
+	}
+	reason, err := io.ReadAll(io.LimitReader(response.Body, maxReason))
+	return response.StatusCode, errors.Join(fmt.Errorf("%s answers %s: %s", asked.Redacted(), response.Status, bytes.TrimSpace(reason)), err)
+}
+
+// isLoopback reports whether a host is this machine, so that nobody else can answer.
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// refusesHandshake reports whether a server has answered a TLS handshake with an alert: it has no certificate
+// for an address.
+func refusesHandshake(err error) bool {
+	var alert *net.OpError
+	return errors.As(err, &alert) && alert.Op == "remote error" // of package tls, which exports no type for it
 }
