@@ -15,8 +15,9 @@
 //   - An error that a node gives deliberately, such as a revert, is an answer: a
 //     [*NodeError]. All other errors mean that no node answered.
 //   - Neither an error of a node, nor an HTTP status with which a proxy before it refuses what a
-//     call contains, makes the node count as down: a client may have caused it. A node
-//     that refuses a method again and again with such a status is asked for it after all others.
+//     call contains, makes the node count as down: a client may have caused it. Neither does a
+//     call that takes too long while the node answers others. A node that refuses a method again
+//     and again with such a status, or takes too long, is asked for it after all others.
 //
 // Answers are not trusted. The pool checks only that an answer is JSON-RPC; everything else
 // is up to Check. Errors and logs never contain a node's URL, which may hold a key.

@@ -119,7 +119,7 @@ func (n *node) pollFailed(err error, now time.Time) {
 func (n *node) polled(took time.Duration) (chainID uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.failures, n.latency, n.spent = 0, took, time.Time{}
+	n.failures, n.latency, n.spent, n.heard = 0, took, time.Time{}, time.Now()
 	return n.chainID
 }
 

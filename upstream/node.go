@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -47,6 +48,7 @@ type node struct {
 	resting  time.Time                       // guarded by mu: until then it wants no calls
 	aside    time.Time                       // guarded by mu: until then it is set aside
 	spent    time.Time                       // guarded by mu: until then it has no units for a poll; zero after one
+	heard    time.Time                       // guarded by mu: when it last answered anything, also with an error
 	why      string                          // guarded by mu: the last failure, or the lie
 	noBatch  bool                            // guarded by mu: it takes no batches
 	latency  time.Duration                   // guarded by mu: of the last answer about its head
@@ -60,7 +62,7 @@ type methodRecord struct {
 	errors   float64       // share of failures of late
 	failures int           // in a row
 	broken   time.Time     // left alone until then
-	refusals int           // in a row
+	setbacks int           // refusals, and calls that took too long, in a row
 	last     time.Time     // until then it is asked after all other nodes
 	lacking  time.Time     // the node does not have it, as far as is known until then
 }
@@ -146,7 +148,7 @@ func (n *node) cost(method string) float64 {
 }
 
 // turn returns when the node is asked, compared with others: backups come later, and nodes that refuse
-// the method come last.
+// the method or take too long come last.
 func (n *node) turn(method string, now time.Time) (turn int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,6 +194,18 @@ func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	return result, err
 }
 
+// tookLong reports whether a node, or the server behind a proxy, did not answer in time.
+func tookLong(ctx context.Context, err error) bool {
+	var status *httpError
+	if errors.As(err, &status) {
+		return status.status == http.StatusGatewayTimeout || status.status == statusOriginTimeout
+	}
+	return errors.Is(context.Cause(ctx), errSlow)
+}
+
+// statusOriginTimeout is what Cloudflare answers for a server that takes too long.
+const statusOriginTimeout = 524
+
 // params returns the params of a call in the form that the node takes. mu is held.
 func (n *node) params(c *Call) json.RawMessage {
 	if c.Numbered != nil && !n.byHash {
@@ -235,38 +249,41 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error)
 	}
 	switch why {
 	case answered, pruned:
-		n.failures, r.failures, r.refusals, r.last = 0, 0, 0, time.Time{}
+		n.heard = now
+		n.failures, r.failures, r.setbacks, r.last = 0, 0, 0, time.Time{}
 		r.add(took)
 		r.average, r.errors = ewma(r.average, took), r.errors*0.9
 		if why == pruned && c.History != NoHistory {
 			n.lack(c, now)
 		}
 	case unsupported:
+		n.heard = now
 		n.failures = 0
 		r.lacking = now.Add(forgetAfter)
 	case throttled:
+		n.heard = now
 		n.failures = 0
 		n.resting = now.Add(min(max(rest, firstBreak), longBreak))
 	case failed:
-		n.fail(r, now, err)
+		n.fail(r, now, err, tookLong(ctx, err) && n.heard.After(now.Add(-took)))
 	}
 }
 
-// fail records a failure. mu is held.
-func (n *node) fail(r *methodRecord, now time.Time, err error) {
+// fail records a failure. long says that the call took too long, while the node answered others. mu is held.
+func (n *node) fail(r *methodRecord, now time.Time, err error, long bool) {
 	n.count.failures++
 	n.why = err.Error()
 	r.errors = r.errors*0.9 + 0.1
 	var deliberate *NodeError
 	if errors.As(err, &deliberate) || errors.Is(err, errUnfit) || errors.Is(err, ErrCallTooLarge) {
-		n.failures = 0 // it answers; a client's call must not make it count as down
+		n.heard, n.failures = now, 0 // it answers; a client's call must not make it count as down
 		return
 	}
-	if refuses(err) {
+	if long || refuses(err) {
 		// Likewise: what a client sends changes only the order of the nodes. Polls find out whether it
-		// refuses all calls.
-		if r.refusals++; r.refusals >= breakAfter {
-			r.last = now.Add(breakTime(r.refusals))
+		// refuses all calls, or hangs.
+		if r.setbacks++; r.setbacks >= breakAfter {
+			r.last = now.Add(breakTime(r.setbacks))
 		}
 		return
 	}

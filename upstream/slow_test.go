@@ -1,0 +1,116 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// hang lets a node answer no request that contains a text, or answer it with a status after two polls, and
+// returns how many these were.
+func hang(t *testing.T, f *fake, text string, status int) *atomic.Int64 {
+	count, ended := new(atomic.Int64), make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	f.set(func(f *fake) {
+		f.raw = func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+			if !strings.Contains(string(body), text) {
+				return false
+			}
+			count.Add(1)
+			if status != 0 {
+				polls := f.asked("eth_getBlockByNumber")
+				until(t, "two polls are answered", func() bool { return f.asked("eth_getBlockByNumber") > polls+1 })
+				w.WriteHeader(status)
+				return true
+			}
+			select {
+			case <-r.Context().Done():
+			case <-ended:
+			}
+			return true
+		}
+	})
+	return count
+}
+
+// askSlow makes calls that no node answers in time, side by side.
+func askSlow(t *testing.T, p *Pool, method string, calls int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range calls {
+		all.Go(func() {
+			if _, err := p.Ask(t.Context(), Call{Method: method, Params: fmt.Appendf(nil, `["slow",%d]`, i)}); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("a slow call: %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A client's calls that take too long end no other client's use of the method: the only node, which answers
+// meanwhile, is asked for it.
+func TestSlowCallsBreakNoMethod(t *testing.T) {
+	for _, status := range []int{0, http.StatusGatewayTimeout, 524} {
+		f := newFake(t, 7, 10)
+		p := open(t, Config{Time: time.Second, Wait: time.Millisecond, Nodes: nodesOf(f)})
+		usable(t, p, 1)
+		hang(t, f, "slow", status)
+		for range 3 {
+			askSlow(t, p, "debug_m", 2*breakAfter)
+			if o := p.nodes[0].obstacle(&Call{Method: "debug_m"}, 7, time.Now()); o.kind != none {
+				t.Errorf("status %d: the node is not asked: %s", status, o.why)
+			}
+			mustAsk(t, p, Call{Method: "debug_m"})
+		}
+		if s := p.Status()[0]; s.Failures != 6*breakAfter {
+			t.Errorf("status %d: %d failures are shown, want %d", status, s.Failures, 6*breakAfter)
+		}
+	}
+}
+
+// A node at which a method takes too long again and again is asked for it after the others, for a while.
+func TestSlowMethodIsAskedElsewhere(t *testing.T) {
+	slow, backup := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Time: time.Second, Nodes: append(nodesOf(slow), Node{URL: backup.URL, Backup: true})})
+	usable(t, p, 2)
+	asked := hang(t, slow, `"debug_m"`, 0)
+	var all sync.WaitGroup
+	for i := range breakAfter {
+		all.Go(func() { _, _ = p.Ask(t.Context(), Call{Method: "debug_m", Params: fmt.Appendf(nil, "[%d]", i)}) })
+	}
+	all.Wait()
+	if turn := p.nodes[0].turn("debug_m", time.Now()); turn <= p.nodes[1].turn("debug_m", time.Now()) {
+		t.Error("the slow node is asked before the backup")
+	}
+	if mustAsk(t, p, Call{Method: "other"}); slow.asked("other") != 1 {
+		t.Error("the node was not asked for another method")
+	}
+	until(t, "it is asked again", func() bool {
+		mustAsk(t, p, Call{Method: "debug_m"})
+		return asked.Load() > breakAfter
+	})
+}
+
+// A node that answers nothing at all is left alone, although its polls have not failed often yet.
+func TestHangingNodeIsLeftAlone(t *testing.T) {
+	f := newFake(t, 7, 10)
+	p := open(t, Config{Time: 200 * time.Millisecond, Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	hang(t, f, "", 0)
+	askSlow(t, p, "m", breakAfter)
+	if o := p.nodes[0].obstacle(new(Call), 7, time.Now()); o.kind != failing {
+		t.Errorf("the node is not left alone: %q", o.why)
+	}
+	if o := p.nodes[0].obstacle(&Call{Method: "m"}, 7, time.Now()); o.kind == none {
+		t.Error("the method is not left alone")
+	}
+	if _, err := p.Ask(context.WithoutCancel(t.Context()), Call{Method: "m"}); !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+}
