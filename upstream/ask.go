@@ -220,7 +220,7 @@ func retryable(c *Call, err error) bool {
 		return false
 	}
 	why, _ := c.faultOf(err)
-	return why != answered && (!c.Once || why != failed || refuses(err))
+	return why != answered && (!c.Once || why != failed || refuses(err) || errors.Is(err, ErrCallTooLarge))
 }
 
 // moreTelling returns the error that says more about the call; of equals, the first.
@@ -233,8 +233,8 @@ func (c *Call) moreTelling(a, b error) error {
 
 // says returns how much an error of an attempt says about the call: most if the node refused the
 // call, less if it failed at it, less still if its answer cannot be used, such as null or one that is
-// too large, and nearly nothing if there was no answer. A proxy that refused the call says least: only
-// if all nodes do is that told to the client.
+// too large, and nearly nothing if there was no answer. A proxy that refused the call, also because it is
+// too large, says least: only if all nodes do is that told to the client.
 func (c *Call) says(err error) int {
 	var node *NodeError
 	switch why, _ := c.faultOf(err); {
@@ -242,9 +242,9 @@ func (c *Call) says(err error) int {
 		return 4
 	case errors.As(err, &node):
 		return 3
-	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrCallTooLarge):
+	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge):
 		return 2
-	case errors.Is(err, ErrCallRefused):
+	case errors.Is(err, ErrCallRefused), errors.Is(err, ErrCallTooLarge):
 		return 0
 	}
 	return 1

@@ -188,3 +188,33 @@ func TestRangeOfAPlanIsRefused(t *testing.T) {
 		t.Errorf("%v, expected the error of the node", err)
 	}
 }
+
+// A call that changes something and is too large for a node is sent to the next one, once to each: the node has not taken it.
+func TestLargeChangesAreSentElsewhere(t *testing.T) {
+	strict, backup := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: append(nodesOf(strict), Node{URL: backup.URL, Backup: true})})
+	usable(t, p, 2)
+	refused := refuse(strict, `"send"`, http.StatusRequestEntityTooLarge, inText)
+	if got := mustAsk(t, p, Call{Method: "send", Once: true}); got != `"send"` || refused.Load() != 1 || backup.asked("send") != 1 {
+		t.Errorf("%s; sent to the nodes %d and %d times, expected once each", got, refused.Load(), backup.asked("send"))
+	}
+	taken := refuse(backup, `"send"`, http.StatusRequestEntityTooLarge, inText)
+	if _, err := p.Ask(t.Context(), Call{Method: "send", Once: true}); !errors.Is(err, ErrCallTooLarge) || refused.Load() != 2 || taken.Load() != 1 {
+		t.Errorf("%v; sent %d and %d times", err, refused.Load(), taken.Load())
+	}
+}
+
+// Clients are told that a call is too large only if it is for all nodes: another one may have taken a transaction and
+// not said so.
+func TestTooLargeForSome(t *testing.T) {
+	strict, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(strict, other)})
+	usable(t, p, 2)
+	refuse(strict, `"send"`, http.StatusRequestEntityTooLarge, inText)
+	for status, want := range map[int]error{http.StatusBadGateway: ErrUnavailable, http.StatusRequestEntityTooLarge: ErrCallTooLarge} {
+		refuse(other, `"send"`, status, inText)
+		if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); !errors.Is(err, want) || errors.Is(err, ErrCallTooLarge) != (want == ErrCallTooLarge) {
+			t.Errorf("the other node answers with status %d: %v, expected %v", status, err, want)
+		}
+	}
+}
