@@ -1,12 +1,12 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +21,7 @@ func Unfit(why string) error { return fmt.Errorf("%w: %s", errUnfit, why) }
 
 // Ask asks the nodes until one answers.
 func (p *Pool) Ask(ctx context.Context, c Call) (Answer, error) {
+	c.asked = new(askedNodes)
 	if c.Once {
 		return p.ask(ctx, &c)
 	}
@@ -29,6 +30,7 @@ func (p *Pool) Ask(ctx context.Context, c Call) (Answer, error) {
 
 // flight is a call that is under way for one or more callers.
 type flight struct {
+	asked   *askedNodes
 	done    chan struct{} // closed when answer and err are set
 	answer  Answer
 	err     error
@@ -68,13 +70,39 @@ func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 		delete(p.flights, key)
 		f.cancel()
 	}
-	return Answer{}, ctx.Err()
+	return Answer{}, ended(ctx, c.Method, f.asked)
+}
+
+// askedNodes are the nodes that a call was sent to.
+type askedNodes struct {
+	mu    sync.Mutex
+	names []string // guarded by mu
+}
+
+// add records a node. It may be called on nil.
+func (a *askedNodes) add(name string) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.names = append(a.names, name)
+}
+
+// ended returns the error of a call that its caller has stopped to wait for.
+func ended(ctx context.Context, method string, asked *askedNodes) error {
+	asked.mu.Lock()
+	defer asked.mu.Unlock()
+	if len(asked.names) == 0 {
+		return fmt.Errorf("%s: no node was asked yet: %w", method, ctx.Err())
+	}
+	return fmt.Errorf("%s: no answer yet from %s: %w", method, strings.Join(asked.names, ", "), ctx.Err())
 }
 
 // launch begins a call. One caller who leaves must not end it for the others. mu is held.
 func (p *Pool) launch(ctx context.Context, key string, c *Call) *flight {
 	flying, cancel := context.WithCancel(limit.OnBehalf(p.open, ctx))
-	f := &flight{done: make(chan struct{}), cancel: cancel}
+	f := &flight{asked: c.asked, done: make(chan struct{}), cancel: cancel}
 	p.flights[key] = f
 	p.calls.Go(func() {
 		defer cancel()
@@ -124,8 +152,11 @@ func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
 		o := <-rivals
 		return o.answer, o.err
 	}
+	if err != nil && ctx.Err() != nil {
+		return Answer{}, ended(ctx, c.Method, c.asked)
+	}
 	if !retryable(c, err) {
-		return Answer{Result: result, Node: first.name}, err
+		return Answer{Result: result, Node: first.name}, c.final(first, err)
 	}
 	r.worst = fmt.Errorf("%s: %w", first.name, err)
 	return r.finish(ctx)
@@ -184,12 +215,12 @@ func (r *race) finish(ctx context.Context) (Answer, error) {
 			case a := <-r.attempts:
 				r.running--
 				if !retryable(r.call, a.err) {
-					return Answer{Result: a.result, Node: a.node.name}, a.err
+					return Answer{Result: a.result, Node: a.node.name}, r.call.final(a.node, a.err)
 				}
 				r.worst = r.call.moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.err))
 				r.start(ctx)
 			case <-ctx.Done():
-				return Answer{}, ctx.Err()
+				return Answer{}, ended(ctx, r.call.Method, r.call.asked)
 			}
 		}
 		failed := unanswered(r.call, r.worst)
@@ -197,8 +228,11 @@ func (r *race) finish(ctx context.Context) (Answer, error) {
 			return Answer{}, failed
 		}
 		n, err := r.pool.await(ctx, r.call, r.tried, catchesUp)
+		if ctx.Err() != nil {
+			return Answer{}, ended(ctx, r.call.Method, r.call.asked)
+		}
 		if err != nil {
-			return Answer{}, cmp.Or(ctx.Err(), failed)
+			return Answer{}, failed
 		}
 		r.run(ctx, n)
 	}
@@ -221,6 +255,18 @@ func retryable(c *Call, err error) bool {
 	}
 	why, _ := c.faultOf(err)
 	return why != answered && (!c.Once || why != failed || refuses(err) || errors.Is(err, ErrCallTooLarge))
+}
+
+// final returns the error of a call that no other node is asked, after that of an attempt.
+func (c *Call) final(n *node, err error) error {
+	if err == nil {
+		return nil
+	}
+	var node *NodeError
+	if why, _ := c.faultOf(err); why == answered || errors.As(err, &node) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %s: %w", ErrUncertain, c.Method, n.name, err)
 }
 
 // moreTelling returns the error that says more about the call; of equals, the first.
@@ -280,7 +326,7 @@ func (p *Pool) await(ctx context.Context, c *Call, tried []*node, comes func(ref
 		case <-patience:
 			return nil, err
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
+			return nil, fmt.Errorf("%s: %w (%w)", c.Method, ctx.Err(), err)
 		}
 	}
 }
@@ -288,6 +334,7 @@ func (p *Pool) await(ctx context.Context, c *Call, tried []*node, comes func(ref
 // Broadcast makes a call at several nodes at once, such as sending a transaction, and
 // returns the first answer that is not an error; if there is none, the error that says most.
 func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) {
+	c.asked = new(askedNodes)
 	first, err := p.await(ctx, &c, nil, comesWithin)
 	if err != nil {
 		return Answer{}, err
@@ -319,7 +366,7 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			}
 			worst = c.moreTelling(worst, fmt.Errorf("%s: %w", a.node.name, a.err))
 		case <-ctx.Done():
-			return Answer{}, ctx.Err()
+			return Answer{}, ended(ctx, c.Method, c.asked)
 		}
 	}
 	return Answer{}, unanswered(&c, worst)

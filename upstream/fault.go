@@ -30,6 +30,8 @@ var (
 	// ErrCallRefused means that nodes, or proxies before them, refuse a call with an HTTP status and no
 	// JSON-RPC error. It may be because of what the client has sent.
 	ErrCallRefused = errors.New("the node refuses the call")
+	// ErrUncertain means that a node has not answered a call that changes something: it may have done it.
+	ErrUncertain = errors.New("the node has not answered and may have done what it was asked for")
 	// ErrUnsupported means that no node has the method.
 	ErrUnsupported = errors.New("no upstream has the method")
 )

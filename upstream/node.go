@@ -180,6 +180,7 @@ var errSlow = errors.New("no answer in time")
 func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	n.mu.Lock()
 	n.running++
+	c.asked.add(n.name)
 	params := n.params(c)
 	n.mu.Unlock()
 	began := time.Now()

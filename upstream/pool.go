@@ -48,6 +48,8 @@ type Call struct {
 	// Stored says that the call reads what nodes store, with valid params: no error is an answer
 	// to it, so another node is asked.
 	Stored bool
+
+	asked *askedNodes // nil: nobody wants to know
 }
 
 // Answer is a node's answer. Result is valid JSON that may be shared: it must not be changed.

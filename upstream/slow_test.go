@@ -114,3 +114,30 @@ func TestHangingNodeIsLeftAlone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The error of a call that its caller has stopped to wait for says what was asked of whom.
+func TestEndedCallNamesNodes(t *testing.T) {
+	one, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Nodes: nodesOf(one, other)})
+	for name, ask := range map[string]func(context.Context, Call) (Answer, error){
+		"shared": p.Ask,
+		"once": func(ctx context.Context, c Call) (Answer, error) {
+			c.Once = true
+			return p.Ask(ctx, c)
+		},
+		"broadcast": func(ctx context.Context, c Call) (Answer, error) { return p.Broadcast(ctx, c, 2) },
+	} {
+		usable(t, p, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := []*atomic.Int64{hang(t, one, "debug_m", 0), hang(t, other, "debug_m", 0)}
+		go func() {
+			defer cancel()
+			until(t, "a node is asked", func() bool { return asked[0].Load()+asked[1].Load() > 0 })
+		}()
+		_, err := ask(ctx, Call{Method: "debug_m"})
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "debug_m") || !strings.Contains(err.Error(), "http://127.0.0.1:") {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+}

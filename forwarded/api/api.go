@@ -113,6 +113,8 @@ func translate(err error) error {
 		return errCallTooLarge
 	case errors.Is(err, upstream.ErrCallRefused):
 		return errCallRefused
+	case errors.Is(err, upstream.ErrUncertain):
+		return errUncertain
 	case errors.Is(err, upstream.ErrUnavailable):
 		return errUnavailable
 	case errors.As(err, &node):
@@ -128,6 +130,9 @@ var (
 
 // errUnavailable has no details: they name nodes, which are the operator's.
 var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstream node can answer now: try again later"}
+
+// errUncertain is about a call that changes something and was sent to one node.
+var errUncertain = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the upstream node has not answered: it may or may not have done what the call asks for"}
 
 // errTooLarge is about the logs of one block: a longer range is halved first.
 var errTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the answer of the upstream node is too large: ask for less"}
