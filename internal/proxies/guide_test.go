@@ -1,7 +1,10 @@
 package proxies
 
 import (
+	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -33,7 +36,9 @@ func TestGuide(t *testing.T) {
 			"fastcgi_temp_path DIR/fastcgi;\nuwsgi_temp_path DIR/uwsgi;\nscgi_temp_path DIR/scgi;\n"
 		file := write(t, filepath.Join(dir, "nginx.conf"), strings.ReplaceAll(main, "DIR", dir)+site+"}\n")
 		run(t, bin, "-c", file, "-e", filepath.Join(dir, "start.log"))
-		journey{service, proxy, roots, "first@example.org"}.run(t)
+		j := journey{service, proxy, roots, "first@example.org"}
+		j.run(t)
+		j.withoutHost(t)
 	})
 	t.Run("Caddy", func(t *testing.T) {
 		proxy := caddy(t, replace(t, guide(t, "## Caddy"), paths...))
@@ -84,6 +89,28 @@ func (j journey) run(t *testing.T) {
 	}
 
 	j.dashboard(t, client)
+}
+
+// withoutHost makes calls as clients of HTTP/1.0 do, to a server with one network. nginx names the host of its configuration
+// then, which no network has.
+func (j journey) withoutHost(t *testing.T) {
+	key, err := j.service.CreateKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/v3/" + key, "/" + network + "/v3/" + key} {
+		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: j.roots, ServerName: "dash.example.org"}}).DialContext(t.Context(), "tcp", j.proxy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(askChainID), askChainID); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), `"result":`+chainID) {
+			t.Errorf("without a Host, %s: %v %s, expected the chain ID %s", path, err, answer, chainID)
+		}
+	}
 }
 
 // dashboard creates an operator with the command of the guide, and sets its password.
