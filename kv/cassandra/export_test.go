@@ -101,3 +101,23 @@ func (c *Cluster) Replication(ctx context.Context) (all map[string]string, err e
 	err = c.scan(ctx, query.Consistency(gocql.One), &all)
 	return all, err
 }
+
+// BeginPart begins a part of a partition of which only a replica learns that nobody asks, like that of a writer that dies
+// when it has sent the statement. After reach everybody finds it.
+func (s *Store) BeginPart(ctx context.Context, t *kv.Table, partition []byte, start uint64) (reach func(context.Context) error, err error) {
+	known, _ := s.splits.known(t, partition)
+	if err := s.addPart(ctx, newPart{t, partition, append(known, start)}); err != nil {
+		return nil, err
+	}
+	const row = " WHERE store = ? AND tbl = ? AND p = ? AND i = ?"
+	key := []any{s.id, int(t.ID), partition, len(known) + 1}
+	var written int64
+	if err := s.cluster.scan(ctx, s.cluster.session.Query("SELECT WRITETIME(start) FROM "+tableSplits+row, key...), &written); err != nil {
+		return nil, err
+	}
+	reach = func(ctx context.Context) error {
+		add := s.cluster.session.Query("INSERT INTO "+tableSplits+" (store, tbl, p, i, start) VALUES (?, ?, ?, ?, ?)", append(key, sortColumn(start))...)
+		return s.cluster.exec(ctx, readPatience, add.WithTimestamp(written+1))
+	}
+	return reach, s.cluster.exec(ctx, readPatience, s.cluster.session.Query("DELETE FROM "+tableSplits+row, key...).WithTimestamp(written))
+}

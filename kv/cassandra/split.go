@@ -1,6 +1,7 @@
 package cassandra
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -28,9 +29,11 @@ import (
 // has a row with sort key 0 in any case: if there is no such row, its value is absent. This
 // mark is not a row of the store.
 //
-// The mark and until are written first, then the start, then rows. After a crash in between,
-// a start without rows, or an until without a start, does no harm: readers go back to the
-// part before, and the writer continues with the parts in ashlar_splits.
+// The mark and until are written first, then an announcement of the part, then the start, then rows.
+// After a crash in between, a start without rows, or an until without a start, does no harm: readers go
+// back to the part before. But one replica may have a start that the next writer does not see. That one
+// would put rows into the part before, and who sees the start would not find them. So it begins the
+// parts that are announced: before a start is sent, a quorum has the announcement.
 //
 // Only the one writer of a store splits, because it must know the parts of all partitions:
 // it reads them when it opens the store.
@@ -79,15 +82,33 @@ func partOf(starts []uint64, sort uint64) int {
 	return i
 }
 
-// loadSplits reads the parts of all partitions. From then on this store alone adds some.
+// announced is in place of the ID of a table in ashlar_splits: the row announces a part. No table has this ID.
+const announced = 0
+
+// announcement is a part that may have begun.
+type announcement struct {
+	table     byte
+	partition []byte
+	part      int
+	start     int64
+}
+
+// loadSplits reads the parts of all partitions, and begins those that the writer before has announced. From then on
+// this store alone adds some.
 func (s *Store) loadSplits(ctx context.Context) error {
 	starts := map[string][]uint64{}
+	var announcements []announcement
 	err := s.cluster.retry(ctx, readPatience, func(ctx context.Context) error {
 		clear(starts)
+		announcements = nil
 		rows := s.cluster.session.Query("SELECT tbl, p, i, start FROM "+tableSplits+" WHERE store = ?", s.id).IterContext(ctx)
 		var table, i int
 		var p []byte
 		for start := int64(0); rows.Scan(&table, &p, &i, &start); {
+			if table == announced && len(p) > 0 {
+				announcements = append(announcements, announcement{p[0], bytes.Clone(p[1:]), i, start})
+				continue
+			}
 			name := string(byte(table)) + string(p)
 			starts[name] = append(starts[name], sortOf(start)) // ascending by i
 		}
@@ -96,10 +117,34 @@ func (s *Store) loadSplits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, a := range announcements {
+		name := string(a.table) + string(a.partition)
+		if a.part != len(starts[name])+1 {
+			continue // it has begun
+		}
+		if err := s.holdLease(ctx); err != nil {
+			return err
+		}
+		if err := s.setStart(ctx, int(a.table), a.partition, a.part, a.start); err != nil {
+			return err
+		}
+		starts[name] = append(starts[name], sortOf(a.start))
+	}
+	// An announcement that this writer does not see must not be acted upon later, when there are rows in the part before.
+	forget := s.cluster.session.Query("DELETE FROM "+tableSplits+" WHERE store = ? AND tbl = ?", s.id, announced)
+	if err := s.cluster.exec(ctx, readPatience, forget.WithTimestamp(s.clock.next())); err != nil {
+		return err
+	}
 	s.splits.mu.Lock()
 	defer s.splits.mu.Unlock()
 	s.splits.starts, s.splits.complete = starts, true
 	return nil
+}
+
+// setStart stores a row of ashlar_splits.
+func (s *Store) setStart(ctx context.Context, table int, p []byte, part int, start int64) error {
+	add := s.cluster.session.Query("INSERT INTO "+tableSplits+" (store, tbl, p, i, start) VALUES (?, ?, ?, ?, ?)", s.id, table, p, part, start)
+	return s.cluster.exec(ctx, readPatience, add.WithTimestamp(s.clock.next()))
 }
 
 // partsOf reads the parts of one partition, and remembers them.
@@ -222,8 +267,10 @@ func (s *Store) addPart(ctx context.Context, n newPart) error {
 	if err := c.exec(ctx, readPatience, c.session.Query(st.setUntil, start, s.id, n.partition, part-1).WithTimestamp(s.clock.next())); err != nil {
 		return err
 	}
-	add := c.session.Query("INSERT INTO "+tableSplits+" (store, tbl, p, i, start) VALUES (?, ?, ?, ?, ?)", s.id, int(n.table.ID), n.partition, part, start)
-	if err := c.exec(ctx, readPatience, add.WithTimestamp(s.clock.next())); err != nil {
+	if err := s.setStart(ctx, announced, append([]byte{n.table.ID}, n.partition...), part, start); err != nil {
+		return err
+	}
+	if err := s.setStart(ctx, int(n.table.ID), n.partition, part, start); err != nil {
 		return err
 	}
 	s.splits.set(n.table, n.partition, n.starts)
