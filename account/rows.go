@@ -165,7 +165,15 @@ func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep 
 	}
 	keep()
 	// A client that disconnects does not interrupt a restriction.
-	err := r.write(context.WithoutCancel(ctx), at, row.number, row.record, row.audit)
+	writing := context.WithoutCancel(ctx)
+	if r.shared && r.again != nil {
+		// Too few nodes may answer. Other changes wait for this one meanwhile, and once the lock of changes is abandoned,
+		// another process may begin one with the same row.
+		var cancel context.CancelFunc
+		writing, cancel = context.WithTimeout(writing, abandoned)
+		defer cancel()
+	}
+	err := r.write(writing, at, row.number, row.record, row.audit)
 	if err == nil || r.again == nil {
 		return err
 	}
