@@ -87,7 +87,7 @@ func (r *keyRecord) check() error {
 		return fmt.Errorf("%d secrets, expected from 1 to %d", len(r.Secrets), maxSecrets)
 	}
 	if r.Rules != nil {
-		return r.Rules.check()
+		return r.Rules.Check()
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestOriginsThatBrowsersSend(t *testing.T) {
 
 // Rules that were stored before new ones were checked in full can still be read.
 func TestStoredOriginsAreRead(t *testing.T) {
-	if err := (&Rules{Origins: []string{"https://App.example.org:443"}}).check(); err != nil {
+	if err := (&Rules{Origins: []string{"https://App.example.org:443"}}).Check(); err != nil {
 		t.Error(err)
 	}
 }

@@ -132,8 +132,8 @@ const maxRules = 100
 
 var ruledMethod = regexp.MustCompile(`^[A-Za-z0-9_]*\*?$`)
 
-// check validates rules, except for the lengths of their texts.
-func (r *Rules) check() error {
+// Check validates rules as they may be stored, except for the lengths of their texts.
+func (r *Rules) Check() error {
 	for name, n := range map[string]int{
 		"networks": len(r.Networks), "methods": len(r.Methods), "origins": len(r.Origins),
 		"addresses": len(r.Addresses), "contracts": len(r.Contracts),
@@ -172,7 +172,7 @@ func (r *Rules) CheckChange(before *Rules) error {
 	if err := added.checkTyped(); err != nil {
 		return err
 	}
-	err := r.check() // how many there are
+	err := r.Check() // how many there are
 	if err == nil && r.size() > before.size() {
 		err = r.checkSize()
 	}
@@ -202,7 +202,7 @@ func (r *Rules) checkTyped() error {
 		err = r.checkOrigins()
 	}
 	if err == nil {
-		err = r.check()
+		err = r.Check()
 	}
 	if err != nil {
 		return &Invalid{FieldRules, err.Error()}

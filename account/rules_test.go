@@ -103,7 +103,7 @@ func TestRulesAreChecked(t *testing.T) {
 		"expected at most 100": {Networks: make([]string, 101)},
 		"a prefix such as eth": {Methods: []string{""}},
 	} {
-		if err := rules.check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := rules.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, expected %q", rules, err, want)
 		}
 	}

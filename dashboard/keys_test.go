@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -378,4 +379,28 @@ func TestKeysCannotBeChangedForEver(t *testing.T) {
 	}
 	b.post("/account/sessions", nil).says(t, http.StatusTooManyRequests, "Too many changes")
 	b.post(path+"/revoke", nil).leads(t, "/keys")
+}
+
+// What a form claims to have shown is ignored if no key can be like that.
+func TestKeyFormClaimsTooMuch(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/keys/" + issued.Key.ID.String()
+	sent := b.get(path).typed("per-second", "many")
+	var networks []string
+	for i := range 101 {
+		networks = append(networks, fmt.Sprintf("claimed%d", i))
+	}
+	claim, err := json.Marshal(map[string]any{"name": "before", "rules": account.Rules{Networks: networks}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent.Set("shown", string(claim))
+	if p := b.post(path, sent); p.status != http.StatusUnprocessableEntity || strings.Contains(p.text(), "claimed") {
+		t.Errorf("status %d, expected 422 and none of the claimed networks:\n%s", p.status, p.text())
+	}
 }

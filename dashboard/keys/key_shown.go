@@ -28,12 +28,14 @@ func shownText(k *account.Key) string {
 	return string(text)
 }
 
-// shownKey returns a key with the properties that the form showed; k itself if the form does not say which.
+// shownKey returns a key with the properties that the form showed; k itself if the form does not say which, or names
+// what no key has. Lists that no key has could be so long that comparing them takes seconds.
 func shownKey(v *site.Visit, k account.Key) account.Key {
 	var shown shownProperties
-	if json.Unmarshal([]byte(v.R.PostForm.Get(fieldShown)), &shown) == nil {
-		k.Name, k.Expires, k.Rules = shown.Name, shown.Expires, shown.Rules
+	if err := json.Unmarshal([]byte(v.R.PostForm.Get(fieldShown)), &shown); err != nil || shown.Rules != nil && shown.Rules.Check() != nil {
+		return k
 	}
+	k.Name, k.Expires, k.Rules = shown.Name, shown.Expires, shown.Rules
 	return k
 }
 
