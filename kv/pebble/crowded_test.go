@@ -2,6 +2,7 @@ package pebble_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"math"
@@ -54,6 +55,15 @@ func TestReadsWithTooManyOpenFiles(t *testing.T) {
 			for c.Next() {
 				continue
 			}
+			return c.Close()
+		},
+		"Scan that is closed late": func(p string) error {
+			ctx, cancel := context.WithCancel(ctx)
+			c := s.Scan(ctx, rows, []byte(p), 0, math.MaxUint64)
+			for c.Next() {
+				continue
+			}
+			cancel() // the rows were not all read before
 			return c.Close()
 		},
 	}

@@ -128,7 +128,9 @@ func (c *cursor) Value() []byte { return c.value }
 // Close implements kv.Cursor.
 func (c *cursor) Close() error {
 	if c.reader != nil {
-		if err := c.store.pool.put(c.reader); err != nil && c.ctx.Err() == nil { // it also names the error of a value
+		err := c.store.pool.put(c.reader)
+		// The reader's error ended the rows, even if ctx is done since. It also names the error of a value, but not that of ctx.
+		if err != nil && (c.err == nil || c.ctx.Err() == nil) {
 			c.err = err
 		}
 		c.reader = nil
