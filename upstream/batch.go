@@ -108,9 +108,9 @@ func (n *node) askBatch(ctx context.Context, calls []*Call, answers []Answer) {
 		if answers[i].Err == nil {
 			answers[i].Err = c.check(answers[i].Result)
 		}
-		n.done(ctx, c, took, answers[i].Err)
+		n.done(ctx, c, took, false, answers[i].Err)
 	}
 	if err != nil && !errors.Is(err, errNoBatch) {
-		n.done(ctx, calls[0], took, err)
+		n.done(ctx, calls[0], took, false, err)
 	}
 }

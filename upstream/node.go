@@ -23,6 +23,7 @@ const (
 	shallow     = 64               // blocks below the head, of which a node that lacks them is only late
 	maxMethods  = 256              // methods of which figures are kept
 	lateAtFirst = time.Second      // see node.late
+	hurried     = 10               // the part of a call's time that is left for a method while it is hurried
 )
 
 // node is one node of a pool. Its fields without a comment do not change.
@@ -35,6 +36,7 @@ type node struct {
 	day    limit.Day
 	log    *slog.Logger
 	late   time.Duration // after which an answer is late, until it is known what is usual
+	brief  time.Duration // for a call of a method that is hurried
 
 	mu       sync.Mutex
 	known    bool                            // guarded by mu: the chain ID is known
@@ -64,6 +66,7 @@ type methodRecord struct {
 	broken   time.Time     // left alone until then
 	setbacks int           // refusals, and calls that took too long, in a row
 	last     time.Time     // until then it is asked after all other nodes
+	hurry    time.Time     // until then calls get less time, because calls that had all of it were not answered
 	lacking  time.Time     // the node does not have it, as far as is known until then
 }
 
@@ -178,12 +181,19 @@ var errSlow = errors.New("no answer in time")
 
 // ask makes one call and records how it went.
 func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
+	began := time.Now()
 	n.mu.Lock()
 	n.running++
 	c.asked.add(n.name)
 	params := n.params(c)
+	r := n.methods[c.Method]
+	brief := r != nil && began.Before(r.hurry)
 	n.mu.Unlock()
-	began := time.Now()
+	if brief {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, n.brief, errSlow)
+		defer cancel()
+	}
 	result, err := n.to.call(ctx, c.Method, params)
 	n.mu.Lock()
 	n.running--
@@ -191,7 +201,7 @@ func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	if err == nil {
 		err = c.check(result)
 	}
-	n.done(ctx, c, time.Since(began), err)
+	n.done(ctx, c, time.Since(began), brief, err)
 	return result, err
 }
 
@@ -229,8 +239,8 @@ func (c *Call) check(result json.RawMessage) (err error) {
 	return c.Check(result)
 }
 
-// done records how a call went.
-func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error) {
+// done records how a call went, which took so long, or had only the brief time of a method that is hurried.
+func (n *node) done(ctx context.Context, c *Call, took time.Duration, brief bool, err error) {
 	if errors.Is(err, ErrLie) {
 		n.setAside(c.Method, err)
 		return
@@ -251,7 +261,7 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error)
 	switch why {
 	case answered, pruned:
 		n.heard = now
-		n.failures, r.failures, r.setbacks, r.last = 0, 0, 0, time.Time{}
+		n.failures, r.failures, r.setbacks, r.last, r.hurry = 0, 0, 0, time.Time{}, time.Time{}
 		r.add(took)
 		r.average, r.errors = ewma(r.average, took), r.errors*0.9
 		if why == pruned && c.History != NoHistory {
@@ -266,7 +276,11 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error)
 		n.failures = 0
 		n.resting = now.Add(min(max(rest, firstBreak), longBreak))
 	case failed:
-		n.fail(r, now, err, tookLong(ctx, err) && n.heard.After(now.Add(-took)))
+		long := tookLong(ctx, err) && n.heard.After(now.Add(-took))
+		n.fail(r, now, err, long)
+		if long && !brief && r.setbacks >= breakAfter {
+			r.hurry = r.last
+		}
 	}
 }
 

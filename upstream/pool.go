@@ -109,6 +109,7 @@ func New(config Config) (*Pool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("number %d of %d: %w", i+1, len(config.Nodes), err)
 		}
+		n.brief = config.Time / hurried
 		p.nodes = append(p.nodes, n)
 	}
 	return p, nil

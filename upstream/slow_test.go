@@ -97,6 +97,44 @@ func TestSlowMethodIsAskedElsewhere(t *testing.T) {
 	})
 }
 
+// A method that hangs at a node that answers its polls does not hold all callers for the whole time of a call. Calls that got
+// less time do not prolong that, and an answer ends it.
+func TestHangingMethodIsHurried(t *testing.T) {
+	f := newFake(t, 7, 10)
+	p := open(t, Config{Time: 2 * time.Second, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	n := p.nodes[0]
+	hurry := func() time.Time {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.record("debug_m").hurry
+	}
+	hang(t, f, "slow", 0)
+	askSlow(t, p, "debug_m", breakAfter)
+	before := hurry()
+	if !time.Now().Before(before) {
+		t.Fatal("calls of the method get all of their time")
+	}
+	patient := make(chan struct{})
+	go func() {
+		defer close(patient)
+		_, _ = p.Ask(t.Context(), Call{Method: "debug_other", Params: []byte(`["slow"]`)})
+	}()
+	askSlow(t, p, "debug_m", 1)
+	select {
+	case <-patient:
+		t.Error("a call of the method was given as long as one of another method")
+	default:
+	}
+	<-patient
+	if now := hurry(); !now.Equal(before) {
+		t.Errorf("until %v, a brief call made it until %v", before, now)
+	}
+	if mustAsk(t, p, Call{Method: "debug_m"}); !hurry().IsZero() {
+		t.Error("an answer did not end it")
+	}
+}
+
 // A node that answers nothing at all is left alone, although its polls have not failed often yet.
 func TestHangingNodeIsLeftAlone(t *testing.T) {
 	f := newFake(t, 7, 10)
