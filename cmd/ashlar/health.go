@@ -30,8 +30,9 @@ func healthCommand() *cobra.Command {
 		Long: `Asks a server's /healthz or /readyz, and exits with 0 if the answer is 200.
 
 A listener with TLS may be named with http, too. At an address of this machine its certificate
-is not checked, because it is for other names. If the listener has none to show there, such as
-before the first one was issued, the server counts as healthy.`,
+is not checked, because it is for other names. A listener whose certificates come by ACME has
+none for an address: a server that says so is alive, which is enough for /healthz. For /readyz
+ask the operator's listener.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			asked, err := url.Parse(text)
@@ -54,7 +55,7 @@ func askHealth(ctx context.Context, asked url.URL) error {
 		return err
 	}
 	asked.Scheme = "https"
-	if status, overTLS := askOnce(ctx, asked); status != 0 || overTLS == nil {
+	if status, overTLS := askOnce(ctx, asked); status != 0 || overTLS == nil || errors.Is(overTLS, errNoCertificate) {
 		return overTLS
 	}
 	return err
@@ -70,7 +71,10 @@ func askOnce(ctx context.Context, asked url.URL) (status int, err error) {
 	transport := &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: local}}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if local && refusesHandshake(err) {
-		return 0, nil
+		if asked.Path == pathAlive {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("%s: %w: %w", asked.Redacted(), errNoCertificate, err)
 	}
 	if err != nil {
 		return 0, err
@@ -88,6 +92,12 @@ func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return err == nil && address.IsLoopback() || strings.EqualFold(host, "localhost")
 }
+
+// errNoCertificate means that a listener with TLS has no certificate to show at an address.
+var errNoCertificate = errors.New("the listener has no certificate for an address (want the URL of the operator's listener)")
+
+// pathAlive is the path whose answer says that the process works.
+const pathAlive = "/healthz"
 
 // refusesHandshake reports whether a server has answered a TLS handshake with an alert: it has no certificate
 // for an address.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -30,6 +31,7 @@ func TestHealthOverTLS(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, scheme string
+		path         string // empty: /healthz
 		status       int
 		configure    func(*httptest.Server)
 		code         int
@@ -44,6 +46,9 @@ func TestHealthOverTLS(t *testing.T) {
 		{name: "no certificate for the address", scheme: "http", status: http.StatusOK, configure: func(s *httptest.Server) {
 			s.TLS = &tls.Config{GetCertificate: noCertificate}
 		}},
+		{name: "the same says nothing about readiness", scheme: "http", path: "/readyz", status: http.StatusServiceUnavailable, configure: func(s *httptest.Server) {
+			s.TLS = &tls.Config{GetCertificate: noCertificate}
+		}, code: exitFailed, says: "no certificate for an address"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -58,7 +63,7 @@ func TestHealthOverTLS(t *testing.T) {
 				server.TLS.Certificates = nil
 			}
 			defer server.Close()
-			code, out := runCommand(t, "health", "--url", c.scheme+"://"+server.Listener.Addr().String()+"/healthz")
+			code, out := runCommand(t, "health", "--url", c.scheme+"://"+server.Listener.Addr().String()+cmp.Or(c.path, "/healthz"))
 			if code != c.code || !strings.Contains(out, c.says) {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, out)
 			}
