@@ -5,12 +5,18 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"ashlar/account"
 	"ashlar/account/passkey/passkeytest"
+	"ashlar/account/password"
 	"ashlar/account/totp"
+	"ashlar/dashboard/site"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // sensitive is an action of operators that needs a proof of who they are.
@@ -203,6 +209,42 @@ func TestOperatorsProveWhoTheyAre(t *testing.T) {
 				t.Errorf("the same proof counts twice: %d %s", p.status, p.text())
 			}
 		})
+	}
+}
+
+// Comparing a password takes a while. An operator who becomes a user meanwhile can do no more than one.
+func TestProofOfAFormerOperator(t *testing.T) {
+	store, err := pebble.Open(pebble.Options{Path: "accounts", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	var meanwhile atomic.Pointer[func()]
+	quick := password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}
+	accounts, err := account.OpenAccounts(t.Context(), store, account.Config{Registration: account.RegistrationOpen, Password: quick, Now: func() time.Time {
+		if f := meanwhile.Swap(nil); f != nil {
+			(*f)()
+		}
+		return time.Now()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) { c.Accounts = accounts })
+	s.accounts = accounts
+	operator, o := s.newUser("operator@example.org", account.RoleOperator)
+	_, other := s.newUser("other@example.org", account.RoleOperator)
+	demote := func() {
+		if _, err := accounts.SetRole(t.Context(), o.ID.String(), account.RoleUser); err != nil {
+			t.Error(err)
+		}
+	}
+	meanwhile.Store(&demote) // called while the attempt is counted
+	if p := operator.post(personOf(other), url.Values{"do": {"reset"}, "proof-password": {goodPassword}}); p.status != http.StatusForbidden {
+		t.Errorf("status %d, expected %d: %s", p.status, http.StatusForbidden, p.text())
+	}
+	if meanwhile.Load() != nil || !s.now(other).Resets.IsZero() {
+		t.Error("there is a link to set the password of another account")
 	}
 }
 

@@ -45,7 +45,7 @@ func deleteAccount(v *site.Visit) error {
 	}
 	accounts, ctx := v.Config.Accounts, v.R.Context()
 	if err == nil && f.OK() {
-		if err = accounts.Reprove(ctx, v.Who.ID, by); err == nil {
+		if err = v.Reprove(by); err == nil {
 			_, err = accounts.Delete(ctx, v.Who.ID.String())
 		}
 		if err == nil {

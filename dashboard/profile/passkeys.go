@@ -93,7 +93,7 @@ func addPasskey(v *site.Visit) error {
 			}
 			return showPasskeys(v, passkeysPage{Add: f})
 		}
-		if err = v.Config.Accounts.Reprove(v.R.Context(), v.Who.ID, by); err == nil {
+		if err = v.Reprove(by); err == nil {
 			return makePasskey(v, f.Value("name"))
 		}
 	}

@@ -75,7 +75,7 @@ func newToken(v *site.Visit, name string, valid time.Duration, by account.Reproo
 	if err := account.CheckToken(name, valid); err != nil {
 		return "", err
 	}
-	if err := accounts.Reprove(ctx, v.Who.ID, by); err != nil {
+	if err := v.Reprove(by); err != nil {
 		return "", err
 	}
 	text, _, err = accounts.CreateToken(ctx, v.Who.ID, name, valid)

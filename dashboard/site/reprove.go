@@ -4,6 +4,8 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+
+	"ashlar/account"
 )
 
 // prefixReprove is the prefix of the fields of a proof, which are sent with those of another form.
@@ -42,7 +44,7 @@ func (v *Visit) Reproved(a SensitiveAction) (bool, error) {
 	}
 	by, err := v.ReadReproof(f, prefixReprove)
 	if err == nil && f.OK() {
-		if err = v.Config.Accounts.Reprove(v.R.Context(), v.Who.ID, by); err == nil {
+		if err = v.Reprove(by); err == nil {
 			return true, nil
 		}
 	}
@@ -52,6 +54,19 @@ func (v *Visit) Reproved(a SensitiveAction) (bool, error) {
 		}
 	}
 	return false, v.askReproof(a, f)
+}
+
+// Reprove checks and consumes a proof of the visitor. To compare a password may take a while, so a session or a role that
+// has ended meanwhile does not count, as in readForm.
+func (v *Visit) Reprove(by account.Reproof) error {
+	if err := v.Config.Accounts.Reprove(v.R.Context(), v.Who.ID, by); err != nil {
+		return err
+	}
+	now, err := v.Config.Accounts.Resume(v.Session)
+	if err == nil && now.Role != v.Who.Role {
+		err = errForbidden
+	}
+	return err
 }
 
 // askReproof shows the page with the fields of a proof.

@@ -43,7 +43,7 @@ func deleteTeam(v *site.Visit) error {
 	}
 	accounts, ctx := v.Config.Accounts, v.R.Context()
 	if err == nil && f.OK() {
-		if err = accounts.Reprove(ctx, v.Who.ID, by); err == nil {
+		if err = v.Reprove(by); err == nil {
 			_, err = accounts.Delete(ctx, v.Account.ID.String())
 		}
 		if err == nil {
