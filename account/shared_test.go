@@ -7,12 +7,10 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"ashlar/kv"
-	"ashlar/retry"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -161,61 +159,6 @@ func TestChangeWithoutNewestRow(t *testing.T) {
 	}
 	if a, err = accounts.Find(somebody); err != nil || a.Enabled() {
 		t.Errorf("disabled: %+v, %v", a, err)
-	}
-}
-
-// hanging is a store whose writes wait until they are canceled, as on Cassandra while too few nodes answer.
-type hanging struct {
-	kv.Store
-	hangs   atomic.Bool
-	endless atomic.Int64 // writes that nothing would have canceled
-}
-
-func (h *hanging) Write(ctx context.Context, b kv.Batch) error {
-	if !h.hangs.Load() {
-		return h.Store.Write(ctx, b)
-	}
-	if _, ok := ctx.Deadline(); !ok {
-		h.endless.Add(1)
-	}
-	return kv.ErrUnavailable
-}
-
-// A restriction that too few nodes store does not hold up other changes without end. It is stored once they answer.
-func TestRestrictionsDoNotWaitForNodes(t *testing.T) {
-	store := &hanging{Store: openStore(t, vfs.NewMem())}
-	accounts := openAccounts(t, store, Config{Shared: true, Retry: retry.New("store restrictions", slog.New(slog.DiscardHandler))})
-	keys, err := OpenKeyring(t.Context(), accounts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := accounts.Create(t.Context(), NewAccount{Email: somebody}); err != nil {
-		t.Fatal(err)
-	}
-	issued, err := keys.Create(t.Context(), NewKey{Name: "leaked"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store.hangs.Store(true)
-	if a, err := accounts.Disable(t.Context(), somebody); err != nil || !a.Unsaved {
-		t.Errorf("disable: %+v, %v", a, err)
-	}
-	if k, err := keys.Revoke(t.Context(), "leaked"); err != nil || !k.Unsaved {
-		t.Errorf("revoke: %+v, %v", k, err)
-	}
-	if n := store.endless.Load(); n > 0 {
-		t.Errorf("%d writes have no deadline", n)
-	}
-	store.hangs.Store(false)
-	if err := accounts.rows.save(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	there := openShared(t, store)
-	if a, err := there.accounts.Find(somebody); err != nil || a.Enabled() || accounts.Unsaved() != nil {
-		t.Errorf("stored %+v, %v; unsaved %v", a, err, accounts.Unsaved())
-	}
-	if _, ok := there.Check(issued.APIKey); ok {
-		t.Error("the revoked key is valid elsewhere")
 	}
 }
 
