@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -254,7 +255,13 @@ func retryable(c *Call, err error) bool {
 		return false
 	}
 	why, _ := c.faultOf(err)
-	return why != answered && (!c.Once || why != failed || refuses(err) || errors.Is(err, ErrCallTooLarge))
+	return why != answered && (!c.Once || why != failed || refuses(err) || errors.Is(err, ErrCallTooLarge) || unsent(err))
+}
+
+// unsent reports whether a call did not reach the node, because there was no connection to it.
+func unsent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
 // final returns the error of a call that no other node is asked, after that of an attempt.

@@ -187,7 +187,7 @@ func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	c.asked.add(n.name)
 	params := n.params(c)
 	r := n.methods[c.Method]
-	brief := r != nil && began.Before(r.hurry)
+	brief := r != nil && began.Before(r.hurry) && !c.Once // a call that changes something may wait for a block
 	n.mu.Unlock()
 	if brief {
 		var cancel context.CancelFunc
@@ -276,16 +276,17 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, brief bool
 		n.failures = 0
 		n.resting = now.Add(min(max(rest, firstBreak), longBreak))
 	case failed:
-		long := tookLong(ctx, err) && n.heard.After(now.Add(-took))
-		n.fail(r, now, err, long)
-		if long && !brief && r.setbacks >= breakAfter {
-			r.hurry = r.last
+		within := took
+		if brief {
+			within = n.brief * hurried // a poll need not have been due meanwhile
 		}
+		n.fail(r, now, err, brief, tookLong(ctx, err) && n.heard.After(now.Add(-within)))
 	}
 }
 
-// fail records a failure. long says that the call took too long, while the node answered others. mu is held.
-func (n *node) fail(r *methodRecord, now time.Time, err error, long bool) {
+// fail records a failure. brief is that of done; long says that the call took too long, while the node answered others. mu is
+// held.
+func (n *node) fail(r *methodRecord, now time.Time, err error, brief, long bool) {
 	n.count.failures++
 	n.why = err.Error()
 	r.errors = r.errors*0.9 + 0.1
@@ -296,9 +297,15 @@ func (n *node) fail(r *methodRecord, now time.Time, err error, long bool) {
 	}
 	if long || refuses(err) {
 		// Likewise: what a client sends changes only the order of the nodes. Polls find out whether it
-		// refuses all calls, or hangs.
+		// refuses all calls, or hangs. A call that had little time says nothing new.
+		if long && brief {
+			return
+		}
 		if r.setbacks++; r.setbacks >= breakAfter {
 			r.last = now.Add(breakTime(r.setbacks))
+			if long {
+				r.hurry = r.last
+			}
 		}
 		return
 	}

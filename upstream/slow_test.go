@@ -98,40 +98,66 @@ func TestSlowMethodIsAskedElsewhere(t *testing.T) {
 }
 
 // A method that hangs at a node that answers its polls does not hold all callers for the whole time of a call. Calls that got
-// less time do not prolong that, and an answer ends it.
+// less time do not prolong that, nor end other calls, and an answer ends it.
 func TestHangingMethodIsHurried(t *testing.T) {
 	f := newFake(t, 7, 10)
-	p := open(t, Config{Time: 2 * time.Second, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	p := open(t, Config{Time: 2 * time.Second, Poll: time.Second, Wait: time.Millisecond, Nodes: nodesOf(f)}) // a poll takes longer than a brief call
 	usable(t, p, 1)
 	n := p.nodes[0]
-	hurry := func() time.Time {
+	record := func() methodRecord {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.record("debug_m").hurry
+		r := n.record("debug_m")
+		return methodRecord{setbacks: r.setbacks, last: r.last, hurry: r.hurry, failures: r.failures}
 	}
 	hang(t, f, "slow", 0)
-	askSlow(t, p, "debug_m", breakAfter)
-	before := hurry()
-	if !time.Now().Before(before) {
+	askSlow(t, p, "debug_m", breakAfter+3)
+	before := record()
+	if !time.Now().Before(before.hurry) {
 		t.Fatal("calls of the method get all of their time")
 	}
 	patient := make(chan struct{})
 	go func() {
 		defer close(patient)
-		_, _ = p.Ask(t.Context(), Call{Method: "debug_other", Params: []byte(`["slow"]`)})
+		_, err := p.Ask(t.Context(), Call{Method: "debug_m", Params: []byte(`["slow"]`), Once: true})
+		if !errors.Is(err, ErrUncertain) {
+			t.Errorf("a call that changes something: %v", err)
+		}
 	}()
-	askSlow(t, p, "debug_m", 1)
+	askSlow(t, p, "debug_m", 2*breakAfter)
 	select {
 	case <-patient:
-		t.Error("a call of the method was given as long as one of another method")
+		t.Error("a call was given as long as one that changes something")
 	default:
 	}
-	<-patient
-	if now := hurry(); !now.Equal(before) {
-		t.Errorf("until %v, a brief call made it until %v", before, now)
+	if now := record(); now != before {
+		t.Errorf("brief calls made %+v of %+v", now, before)
 	}
-	if mustAsk(t, p, Call{Method: "debug_m"}); !hurry().IsZero() {
+	if o := n.obstacle(&Call{Method: "other"}, 7, time.Now()); o.kind != none {
+		t.Errorf("the node is not asked: %s", o.why)
+	}
+	<-patient
+	if mustAsk(t, p, Call{Method: "debug_m"}); !record().hurry.IsZero() {
 		t.Error("an answer did not end it")
+	}
+}
+
+// A call that changes something goes to the next node if the first one cannot be reached, and says so if none can.
+func TestUnsentChange(t *testing.T) {
+	gone, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: append(nodesOf(gone), Node{URL: other.URL, Backup: true})})
+	usable(t, p, 2)
+	closeNode := func(f *fake, n *node) {
+		f.Close()
+		n.to.http.CloseIdleConnections() // on which a call may have been sent
+	}
+	closeNode(gone, p.nodes[0])
+	if a, err := p.Ask(t.Context(), Call{Method: "m", Once: true}); err != nil || a.Node != p.nodes[1].name {
+		t.Errorf("answered by %q, %v", a.Node, err)
+	}
+	closeNode(other, p.nodes[1])
+	if _, err := p.Ask(t.Context(), Call{Method: "m", Once: true}); errors.Is(err, ErrUncertain) || !errors.Is(err, ErrUnavailable) {
+		t.Errorf("no node can be reached: %v", err)
 	}
 }
 
