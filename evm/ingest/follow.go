@@ -13,6 +13,7 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
+	"ashlar/history/settling"
 	"ashlar/history/tip"
 	"ashlar/retry"
 
@@ -204,7 +205,7 @@ func (f *Follower) add(ctx context.Context, parent execute.Parent, history *arch
 	if err := history.Encode(ctx, rows, delta, totalDifficulty); err != nil {
 		return err
 	}
-	if err := f.tip.Prune(ctx, f.depths.unsettled(), delta.Block.ParentHash()); err != nil {
+	if err := settling.Prune(ctx, f.tip, f.depths.unsettled(), delta.Block.ParentHash()); err != nil {
 		return err
 	}
 	return f.tip.Add(ctx, delta.Ref(), delta.Block.ParentHash(), rows)

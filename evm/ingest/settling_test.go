@@ -56,6 +56,43 @@ func TestCrashBeforeReorganization(t *testing.T) {
 	checkRows(t, f.target, right)
 }
 
+// TestCrashBeforeReorganizations is TestCrashBeforeReorganization with so many branches in between
+// that the tip drops the oldest ones.
+func TestCrashBeforeReorganizations(t *testing.T) {
+	_, left := ingesttest.Crossing(t)
+	right := ingesttest.Diverging(t, sharedBlocks)
+	f, store := newPiecewise(t)
+	f.depths = ingest.Depths{Unfinalized: 4, Most: 4}
+	f.restart()
+	f.follow(left[:sharedBlocks+4]...)
+	f.settle(sharedBlocks)
+
+	var lost []archive.Encoded
+	for _, block := range f.tip.Unsettled(sharedBlocks + 1) {
+		lost = append(lost, block)
+	}
+	store.Crash = true
+	if err := f.archive.AppendEncoded(t.Context(), lost...); !errors.Is(err, kvtest.ErrCrash) {
+		t.Fatal(err)
+	}
+	store.Crash = false
+	f.restart()
+	f.setHead(left[sharedBlocks-1])
+	above := f.build(1)
+	for later := range uint64(80) {
+		f.setHead(above)
+		f.build(later + 1)
+	}
+	f.setHead(left[sharedBlocks-1])
+	f.follow(right[sharedBlocks:]...)
+	last := right[len(right)-1]
+	if err := f.follower.SetHead(t.Context(), last.Hash(), ref(last), ref(last)); err != nil {
+		t.Fatal(err)
+	}
+	f.settle(last.NumberU64())
+	checkRows(t, f.target, right)
+}
+
 // TestCrashOfImport interrupts an import. The same blocks can be written again; others are
 // refused.
 func TestCrashOfImport(t *testing.T) {

@@ -11,7 +11,8 @@
 //	settled  = block
 //
 // and what is to be written in the place of a block that settling names, with another hash,
-// waits until the rows of that block are removed.
+// waits until the rows of that block are removed. Until then, [Prune] keeps that block in the
+// tip.
 package settling
 
 import (
@@ -80,6 +81,23 @@ func Begin(ctx context.Context, store kv.Store, tables []*kv.Table, writing []ch
 		next.hashes = append(next.hashes, left.hashes[after-left.first:]...)
 	}
 	return write(ctx, store, &next)
+}
+
+// Prune is [tip.Tip.Prune], but keeps blocks whose rows an interrupted write may have left:
+// only from the tip is it known which rows those are.
+func Prune(ctx context.Context, unsettled *tip.Tip, most int, keep common.Hash) error {
+	if unsettled.Len() < most {
+		return nil
+	}
+	kept := []common.Hash{keep}
+	if _, ok := unsettled.Store().(kv.Piecewise); ok {
+		left, err := read(ctx, unsettled.Store())
+		if err != nil {
+			return err
+		}
+		kept = append(kept, left.hashes...)
+	}
+	return unsettled.Prune(ctx, most, kept...)
 }
 
 // Forget records that no rows of later blocks than the settled one remain.

@@ -135,3 +135,38 @@ func TestUnknownLostBlock(t *testing.T) {
 		t.Errorf("the same block: %v", err)
 	}
 }
+
+// A block whose rows a crash left stays in the tip, so that its rows can still be removed. Other blocks do not.
+func TestLostBlocksAreNotPruned(t *testing.T) {
+	for _, c := range []struct {
+		most int
+		kept []chain.Ref
+	}{
+		{4, []chain.Ref{ref(11, 'a'), ref(12, 'a'), ref(11, 'c')}},
+		{5, []chain.Ref{ref(11, 'a'), ref(12, 'a'), ref(11, 'b'), ref(11, 'c')}},
+	} {
+		store := crashed(t)
+		of, err := tip.Open(t.Context(), store, tables(), ref(10, 'a'))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []chain.Ref{ref(11, 'b'), ref(11, 'c')} {
+			rows := new(tip.Rows)
+			put(rows, other)
+			if err := of.Add(t.Context(), other, ref(10, 'a').Hash, rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := settling.Prune(t.Context(), of, c.most, ref(11, 'c').Hash); err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range []chain.Ref{ref(11, 'a'), ref(12, 'a'), ref(11, 'b'), ref(11, 'c')} {
+			if of.Has(block.Hash) != slices.Contains(c.kept, block) {
+				t.Errorf("with at most %d: block %s is there: %t", c.most, block, of.Has(block.Hash))
+			}
+		}
+		if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'c')}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -181,11 +181,17 @@ func (t *Tip) Add(ctx context.Context, ref chain.Ref, parent common.Hash, rows *
 	return t.publish(ctx, batch, next)
 }
 
+// Len returns the number of unsettled blocks, on all branches.
+func (t *Tip) Len() int { return len(t.tree.Load().blocks) }
+
+// Store returns the store that has the blocks.
+func (t *Tip) Store() kv.Store { return t.store }
+
 // Prune removes blocks while there are most or more, so that a source of many branches
 // cannot make the tip grow without bound. It removes the oldest blocks and their
-// descendants first. The branches that end with the head and with keep are never removed,
-// however long they are.
-func (t *Tip) Prune(ctx context.Context, most int, keep common.Hash) error {
+// descendants first. The branches that end with the head and with a block of keep are never
+// removed, however long they are.
+func (t *Tip) Prune(ctx context.Context, most int, keep ...common.Hash) error {
 	t.write.Lock()
 	defer t.write.Unlock()
 	now := t.tree.Load()
@@ -369,9 +375,9 @@ func (n *tree) settle(ref chain.Ref) (gone []common.Hash) {
 
 // prune removes blocks while there are most or more, except for the branches of the head
 // and of keep. It returns their hashes.
-func (n *tree) prune(most int, keep common.Hash) (gone []common.Hash) {
+func (n *tree) prune(most int, keep []common.Hash) (gone []common.Hash) {
 	kept := make(map[common.Hash]bool)
-	for _, end := range []common.Hash{n.head.Ref().Hash, keep} {
+	for _, end := range append([]common.Hash{n.head.Ref().Hash}, keep...) {
 		for block := n.blocks[end]; block != nil; block = n.blocks[block.parent] {
 			kept[block.ref.Hash] = true
 		}

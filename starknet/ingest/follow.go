@@ -11,6 +11,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/history/rows"
+	"ashlar/history/settling"
 	"ashlar/history/tip"
 	"ashlar/kv"
 	"ashlar/retry"
@@ -128,7 +129,7 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	encoded := new(tip.Rows)
 	archive.PutBlock(encoded, block)
 	// Bound the number of reverted blocks that are kept.
-	if err := above.Prune(ctx, int(2*min(f.depth, math.MaxInt32)), ref.Hash); err != nil {
+	if err := settling.Prune(ctx, above, int(2*min(f.depth, math.MaxInt32)), ref.Hash); err != nil {
 		return err
 	}
 	if err := above.Add(ctx, ref, common.Hash(block.Parent), encoded); err != nil {
