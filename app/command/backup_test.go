@@ -371,4 +371,7 @@ func TestBackupRefuses(t *testing.T) {
 	if err := (Restore{From: to, Data: data, Networks: []string{"small"}, Replace: true}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "is a symbolic link: expected a directory") {
 		t.Errorf("restore over a symbolic link: %v", err)
 	}
+	if err := (Backup{Data: data, To: filepath.Join(elsewhere, "backup")}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "is inside the data directory") {
+		t.Errorf("backup into a store behind a symbolic link: %v", err)
+	}
 }

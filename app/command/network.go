@@ -16,6 +16,7 @@ type StoredNetwork struct {
 	Name   string
 	Served bool // by the running server
 	Bytes  int64
+	Err    error // why Bytes is not known
 }
 
 // ListNetworks lists the networks that are stored in a data directory, including those
@@ -34,9 +35,7 @@ func ListNetworks(ctx context.Context, data string) ([]StoredNetwork, error) {
 	all := make([]StoredNetwork, len(names))
 	for i, name := range names {
 		all[i] = StoredNetwork{Name: name, Served: slices.Contains(served, name)}
-		if all[i].Bytes, err = dir.Bytes(name); err != nil {
-			return nil, err
-		}
+		all[i].Bytes, all[i].Err = dir.Bytes(name)
 	}
 	return all, nil
 }
@@ -53,7 +52,7 @@ func AddNetwork(ctx context.Context, data, name string) error {
 
 // RemoveNetwork removes a network with all that is stored of it. A running server that
 // serves it first takes it out of service; no other process may have it open. listed means
-// that the server's configuration still lists the network.
+// that the network is gone, and that the server's configuration still lists it.
 func RemoveNetwork(ctx context.Context, data, name string) (listed bool, err error) {
 	dir := store.Dir(data)
 	if err := checkName(name); err != nil {
@@ -67,6 +66,9 @@ func RemoveNetwork(ctx context.Context, data, name string) (listed bool, err err
 			return false, err
 		}
 		return false, fmt.Errorf("network %s: not found in %s", name, data)
+	}
+	if err := dir.CheckRemovable(name); err != nil { // before the server takes it out of service in vain
+		return false, err
 	}
 	p, err := pause(ctx, data, name)
 	if err != nil {
@@ -83,5 +85,6 @@ func RemoveNetwork(ctx context.Context, data, name string) (listed bool, err err
 			return false, err
 		}
 	}
-	return p.Listed, dir.Remove(name)
+	err = dir.Remove(name)
+	return p.Listed && !dir.Has(name), err
 }

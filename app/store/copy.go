@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ashlar/kv"
 	"ashlar/kv/cassandra"
@@ -41,6 +42,11 @@ func storeNames(networks []string, accounts bool) (names []string) {
 func (d Dir) OpenToCopy(_ context.Context, name string) (kv.Store, error) {
 	if !d.HasStore(name) {
 		return nil, fmt.Errorf("not found in %s", d)
+	}
+	if network, ok := strings.CutPrefix(name, networkPrefix); ok {
+		if err := d.checkOwn(network); err != nil {
+			return nil, err
+		}
 	}
 	return Open(d.place(name), kv.Options{ReadOnly: true, CacheBytes: copyCache, Logger: slog.Default()})
 }

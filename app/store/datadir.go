@@ -68,23 +68,45 @@ func (d Dir) CheckThere() error {
 }
 
 // AmongNetworks reports whether a path, which need not exist, is where the stores of networks are, or
-// inside of it. A folder there would be taken for a network.
-func (d Dir) AmongNetworks(path string) bool { return Dir(d.networks()).Contains(path) }
+// inside of it or of a store. A folder there would be taken for a network, or for a part of one.
+func (d Dir) AmongNetworks(path string) bool { return within(path, d.networkPlaces()) }
 
-// Contains reports whether a path, which need not exist, is the directory or inside of it.
+// Contains reports whether a path, which need not exist, is the directory, inside of it, or inside of a
+// store that a symbolic link in it leads to.
 func (d Dir) Contains(path string) bool {
-	root, err := os.Stat(string(d))
+	return within(path, append(d.networkPlaces(), string(d), d.accounts()))
+}
+
+// networkPlaces returns the directory in which networks are, and those of the networks.
+func (d Dir) networkPlaces() []string {
+	places := []string{d.networks()}
+	names, err := d.Names()
 	if err != nil {
-		return false
+		return places // there are no networks that could be read
 	}
-	if path, err = filepath.Abs(path); err != nil {
+	for _, name := range names {
+		places = append(places, d.Network(name))
+	}
+	return places
+}
+
+// within reports whether a path, which need not exist, is one of the directories or inside of one.
+func within(path string, dirs []string) bool {
+	var roots []fs.FileInfo
+	for _, dir := range dirs {
+		if root, err := os.Stat(dir); err == nil {
+			roots = append(roots, root)
+		}
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
 		return false
 	}
 	for {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real // whose parents are the real ones
 		}
-		if info, err := os.Stat(path); err == nil && os.SameFile(root, info) {
+		if info, err := os.Stat(path); err == nil && slices.ContainsFunc(roots, func(root fs.FileInfo) bool { return os.SameFile(root, info) }) {
 			return true
 		}
 		above := filepath.Dir(path)
@@ -128,22 +150,20 @@ func (d Dir) isStore(entry fs.DirEntry) bool {
 	return err != nil || info.IsDir()
 }
 
-// link returns where the directory of a network leads if it is a symbolic link, or "".
-func (d Dir) link(network string) string {
-	target, err := os.Readlink(d.Network(network))
-	if err != nil {
-		return ""
-	}
-	return target
-}
-
 // Bytes returns the size of a network's store on disk.
 func (d Dir) Bytes(network string) (int64, error) {
-	root, err := filepath.EvalSymlinks(d.Network(network))
+	sum, err := bytesBelow(d.Network(network))
+	if err != nil {
+		return 0, fmt.Errorf("network %s: size of its store: %w", network, err)
+	}
+	return sum, nil
+}
+
+func bytesBelow(dir string) (sum int64, err error) {
+	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return 0, withoutGone(err)
 	}
-	var sum int64
 	err = filepath.WalkDir(root, func(_ string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return withoutGone(err)
@@ -199,8 +219,8 @@ func (d Dir) RemoveRest(network string) (found bool, err error) {
 func (d Dir) gone(network string) string { return filepath.Join(d.networks(), removed+network) }
 
 func (d Dir) removeStore(network string) error {
-	if target := d.link(network); target != "" {
-		return fmt.Errorf("%s is a symbolic link to %s: expected a directory, which can be removed with its blocks; remove the link, and what it names", d.Network(network), target)
+	if err := d.CheckRemovable(network); err != nil {
+		return err
 	}
 	gone := d.gone(network)
 	lock, err := lockStore(d.Network(network))
@@ -233,8 +253,8 @@ func (d Dir) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
 	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if _, err := os.Stat(d.Network(name)); errors.Is(err, fs.ErrNotExist) && d.Has(name) {
-		return nil, fmt.Errorf("%s is a symbolic link to %s, which does not exist (want a directory; is its disk mounted?)", d.Network(name), d.link(name))
+	if err := d.checkOwn(name); err != nil {
+		return nil, err
 	}
 	o.Logger = slog.With("network", name)
 	return Open(d.Network(name), o)

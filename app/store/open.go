@@ -34,7 +34,7 @@ func engines() map[string]engine {
 const current = "pebble"
 
 // Open opens or creates the store in a directory.
-func Open(dir string, o kv.Options) (kv.Store, error) { return engines()[current](dir, o) }
+func Open(dir string, o kv.Options) (kv.Store, error) { return engines()[current](canonical(dir), o) }
 
 // opener adapts open to return a nil interface on errors, not an engine's nil pointer.
 func opener[S kv.Store](open func(string, kv.Options) (S, error)) engine {
@@ -48,4 +48,4 @@ func opener[S kv.Store](open func(string, kv.Options) (S, error)) engine {
 }
 
 // lockStore takes the exclusive right to the store in a directory without opening it.
-func lockStore(dir string) (io.Closer, error) { return pebble.Lock(dir) }
+func lockStore(dir string) (io.Closer, error) { return pebble.Lock(canonical(dir)) }

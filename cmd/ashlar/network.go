@@ -35,11 +35,15 @@ func listNetworks(data *string) *cobra.Command {
 			}
 			table := newTable("NETWORK\tSERVED\tDISK")
 			for _, n := range all {
-				served := "no"
+				served, disk := "no", fmt.Sprintf("%.1f MiB", float64(n.Bytes)/(1<<20))
 				if n.Served {
 					served = "yes"
 				}
-				fmt.Fprintf(table, "%s\t%s\t%.1f MiB\n", n.Name, served, float64(n.Bytes)/(1<<20))
+				if n.Err != nil {
+					disk = "unknown"
+					fmt.Fprintln(os.Stderr, n.Err)
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\n", n.Name, served, disk)
 			}
 			return table.Flush()
 		},

@@ -49,3 +49,14 @@ func TestNetworksFromTheShell(t *testing.T) {
 		}
 	}
 }
+
+// TestListWithBrokenLink: a link that cannot be followed is a network of unknown size, and the others are listed.
+func TestListWithBrokenLink(t *testing.T) {
+	d := newDataDirectory(t)
+	if err := os.Symlink("z", store.Dir(d.path).Network("z")); err != nil {
+		t.Fatal(err)
+	}
+	s := shell{t, d.path}
+	s.says(`(?m)^\S+ +no +\S+ MiB\nz +no +unknown\n`, "network", "list")
+	s.says(`(?m)^network z: size of its store: `, "network", "list")
+}
