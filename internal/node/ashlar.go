@@ -1,11 +1,11 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,20 +31,26 @@ func BuildAshlar(ctx context.Context, dir string) (string, error) {
 }
 
 // link makes a binary available in dir, where an earlier one may be. It writes to no existing file:
-// that may be the kept binary itself, or run.
-func link(built, dir string) (string, error) {
-	bin := filepath.Join(dir, filepath.Base(built))
-	if err := os.Remove(bin); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	if err := os.Link(built, bin); err == nil {
-		return bin, nil
-	}
-	binary, err := os.ReadFile(built) // dir is in another file system
+// that may be the kept binary itself, or run. Other processes may do the same at once.
+func link(built, dir string) (bin string, err error) {
+	temporary, err := os.MkdirTemp(dir, ".ashlar-")
 	if err != nil {
 		return "", err
 	}
-	return bin, os.WriteFile(bin, binary, 0o700)
+	// The new name stays there if bin is a link to the same file already: a rename does nothing then.
+	defer func() { err = cmp.Or(err, os.RemoveAll(temporary)) }()
+	next := filepath.Join(temporary, "next")
+	if os.Link(built, next) != nil { // dir is in another file system
+		binary, err := os.ReadFile(built)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(next, binary, 0o700); err != nil {
+			return "", err
+		}
+	}
+	bin = filepath.Join(dir, filepath.Base(built))
+	return bin, os.Rename(next, bin)
 }
 
 // buildKept compiles the service into the user's cache, where go build finds that nothing has

@@ -3,7 +3,9 @@ package node
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 )
 
 // A binary takes the place of an older one in the same folder, which stays as it is where it is
@@ -43,5 +45,41 @@ func TestLinkLeavesTheOlderBinary(t *testing.T) {
 				t.Errorf("%q is a copy, want a link to the kept binary", text)
 			}
 		}
+	}
+}
+
+// Processes that put the binary into one folder at once do not write to the kept one.
+func TestLinkAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	built := filepath.Join(t.TempDir(), "ashlar")
+	if err := os.WriteFile(built, []byte("kept"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Unix(1_700_000_000, 0)
+	if err := os.Chtimes(built, before, before); err != nil {
+		t.Fatal(err)
+	}
+	var linking sync.WaitGroup
+	for range 8 {
+		linking.Go(func() {
+			for range 200 {
+				if _, err := link(built, dir); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	linking.Wait()
+	text, err := os.ReadFile(built)
+	if err != nil || string(text) != "kept" {
+		t.Errorf("the kept binary is %q, %v", text, err)
+	}
+	if at, err := os.Stat(built); err != nil || !at.ModTime().Equal(before) {
+		t.Errorf("the kept binary was written, %v", err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 || files[0].Name() != "ashlar" {
+		t.Errorf("the folder has %v, %v, want the binary alone", files, err)
 	}
 }
