@@ -217,11 +217,12 @@ func TestRefusedRestrictionsAreAudited(t *testing.T) {
 	}
 }
 
-// hanging is a store whose writes wait until they are canceled, as on Cassandra while too few nodes answer.
+// hanging stands for a store whose writes wait until they are canceled, as on Cassandra while too few nodes answer. It
+// answers at once what such a store does after the wait, and counts the writes that nothing would have canceled.
 type hanging struct {
 	kv.Store
 	hangs   atomic.Bool
-	endless atomic.Int64 // writes that nothing would have canceled
+	endless atomic.Int64 // writes without a deadline
 }
 
 func (h *hanging) Write(ctx context.Context, b kv.Batch) error {
