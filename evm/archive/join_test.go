@@ -136,7 +136,7 @@ func TestJoinRefuses(t *testing.T) {
 		{"gap", chain.Between(t, 0, 20), chain.Between(t, 23, 40), "those of blocks 21 to 22 are missing (want the lower one to end with block 23)"},
 		{"gap below", chain.Between(t, 23, 40), chain.Between(t, 0, 20), "those of blocks 21 to 22 are missing (want the lower one to end with block 23)"},
 		{"overlap", chain.Between(t, 0, 25), chain.Between(t, 20, 40), "take the lower one back by `ashlar rewind` with --to 20"},
-		{"part", chain.Between(t, 0, 40), chain.Between(t, 10, 30), "one has all the blocks of the other, so there is nothing to join"},
+		{"part", chain.Between(t, 0, 40), chain.Between(t, 10, 30), "one has all the states of the other, so there is nothing to join"},
 		{"other chain", chain.Between(t, 0, 20), other.Between(t, 20, 40), "holds another chain: block 0 has the hash 0x"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

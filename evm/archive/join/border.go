@@ -41,7 +41,7 @@ func (j *join) explainMisfit() error {
 	case first > last:
 		return fmt.Errorf("%w: %s: those of blocks %d to %d are missing (want the lower one to end with block %d)", ErrFit, hold, last+1, first-1, first)
 	case upper.Settled.Number <= last:
-		return fmt.Errorf("%w: %s: one has all the blocks of the other, so there is nothing to join", ErrFit, hold)
+		return fmt.Errorf("%w: %s: one has all the states of the other, so there is nothing to join", ErrFit, hold)
 	default:
 		return fmt.Errorf("%w: %s: they overlap; take the lower one back by `ashlar rewind` with --to %d", ErrFit, hold, first)
 	}
