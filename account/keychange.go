@@ -41,7 +41,7 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 			return Issued{}, err
 		}
 		defer unlock()
-		if elsewhere, err = r.createdElsewhere(ctx, n.Owner); err != nil {
+		if elsewhere, err = r.storedElsewhere(ctx, n.Owner); err != nil {
 			return Issued{}, err
 		}
 	}
@@ -105,8 +105,8 @@ func (r *Keyring) ownerFor(id ID, elsewhere []*revision) (*holder, error) {
 	return h, r.hasPlace(&owner.Account, elsewhere)
 }
 
-// hasPlace returns ErrTooMany if an account has as many keys that can be used as it may. elsewhere is more keys of the
-// account, which this process may not know.
+// hasPlace returns ErrTooMany if an account has as many keys that can be used as it may. elsewhere is what other
+// processes have stored of its keys, which this one may not know; of two revisions of a key, the later one counts.
 func (r *Keyring) hasPlace(owner *Account, elsewhere []*revision) error {
 	live, now, known := 0, r.now(), r.keys.Load().byFirst
 	for _, k := range known {
@@ -115,7 +115,15 @@ func (r *Keyring) hasPlace(owner *Account, elsewhere []*revision) error {
 		}
 	}
 	for _, k := range elsewhere {
-		if known[k.first] == nil && !k.Ended(now) {
+		here := known[k.first]
+		switch {
+		case here == nil:
+		case !here.Live() || here.number >= k.number: // it is counted as it is
+			continue
+		case !here.Ended(now):
+			live--
+		}
+		if !k.Ended(now) {
 			live++
 		}
 	}
@@ -144,69 +152,6 @@ func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
 		k.Revoked, k.Unreadable = wholeSeconds(r.now()), ""
 		return nil
 	})
-}
-
-// KeyEdit lists the changes to a key. Nil fields are left unchanged.
-type KeyEdit struct {
-	Name    *string
-	Rules   *Rules     // replaces the key's rules
-	Expires *time.Time // zero: never
-	// From is the key from which the edit was made. Then it changes only what differs from there, each part of the rules
-	// by itself, and fails with a [*KeyConflict] if such a part has become something else since. nil: it changes all that
-	// it lists.
-	From *Key
-	// Versions are those of the key ([Key.Version]) to which the edit applies; it fails with ErrKeyVersion if the key has
-	// another one. Empty: it applies to all.
-	Versions []string
-}
-
-// Edit applies all changes in e to a live key, named as for Revoke, or none if any of them
-// is invalid. When Edit returns, every later Check sees the changes. They are durable, unless
-// the returned key is Unsaved.
-func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, error) {
-	return r.changeLive(ctx, idOrName, "change", atOnce, func(k *revision) error {
-		before := k.Key
-		if err := e.rebase(&before); err != nil {
-			return err
-		}
-		if err := r.checkEdit(&e, &before); err != nil {
-			return err
-		}
-		if e.Name != nil {
-			k.Name = *e.Name
-		}
-		if e.Rules != nil {
-			k.Rules = e.Rules.stored()
-		}
-		if e.Expires != nil {
-			k.Expires = wholeSeconds(*e.Expires)
-		}
-		if k.Name == before.Name && k.Rules.equal(before.Rules) && k.Expires.Equal(before.Expires) {
-			return errUnchanged
-		}
-		if now := r.now(); before.Ended(now) && !k.Ended(now) && k.Account() != nil {
-			return r.hasPlace(k.Account(), nil) // expired keys do not count
-		}
-		return nil
-	})
-}
-
-// checkEdit validates what an edit of a key changes. Values that the key has may be older than the checks.
-func (r *Keyring) checkEdit(e *KeyEdit, before *Key) error {
-	if e.Name != nil && *e.Name != before.Name {
-		if err := checkName(*e.Name); err != nil {
-			return err
-		}
-	}
-	if e.Expires != nil && !wholeSeconds(*e.Expires).Equal(before.Expires) {
-		if err := r.checkExpiry(*e.Expires); err != nil {
-			return err
-		}
-	}
-	if e.Rules != nil {
-		return e.Rules.CheckChange(before.Rules)
-	}
-	return nil
 }
 
 // Restrict replaces the rules of a key.
@@ -278,18 +223,26 @@ var errUnchanged = errors.New("unchanged")
 
 // changeLive is change for keys that were not revoked. Others fail with ErrNoKey.
 func (r *Keyring) changeLive(ctx context.Context, idOrName, doing string, o order, edit func(*revision) error) (Key, error) {
-	return r.change(ctx, idOrName, doing, o, func(k *revision) error {
+	return r.change(ctx, idOrName, doing, o, ofLive(func(k *revision) error {
+		if err := edit(k); err != nil {
+			return err
+		}
+		return r.countChange()
+	}))
+}
+
+// ofLive returns an edit that fails with ErrNoKey for a key that was revoked, and with ErrUnreadable for one that can
+// only be revoked.
+func ofLive(edit func(*revision) error) func(*revision) error {
+	return func(k *revision) error {
 		if !k.Live() {
 			return fmt.Errorf("%w: key %s is revoked", ErrNoKey, k.ID)
 		}
 		if k.Unreadable != "" {
 			return fmt.Errorf("%w: key %s: %s: it can only be revoked", ErrUnreadable, k.ID, k.Unreadable)
 		}
-		if err := edit(k); err != nil {
-			return err
-		}
-		return r.countChange()
-	})
+		return edit(k)
+	}
 }
 
 // countChange charges a change to the rate limit of the account, if r is that of an
@@ -316,6 +269,11 @@ func (r *Keyring) change(ctx context.Context, idOrName, doing string, o order, e
 	case o == onceDurable: // a restriction goes without the lock
 		return Key{}, err
 	}
+	return r.changeLocked(ctx, known, doing, o, edit)
+}
+
+// changeLocked is change once no other process changes a key, or a restriction has waited for that long enough.
+func (r *Keyring) changeLocked(ctx context.Context, known *revision, doing string, o order, edit func(*revision) error) (Key, error) {
 	newest, err := r.newest(ctx, o, known)
 	if err != nil {
 		return Key{}, err

@@ -27,7 +27,7 @@ import (
 //     removal of a passkey, and a new name would undo a limit. The pointer `changing` is locked
 //     meanwhile, so that no other process begins with the same row.
 //   - An account is created under the same lock, once all that others have changed is read. So is a key, once the keys
-//     of its account are counted.
+//     of its account are counted, and an expired key is made valid again in the same way.
 //   - A key that has been revoked by any of its revisions stays revoked.
 //   - An account is deleted by its greatest possible revision. Rows that another process writes
 //     afterwards are removed when they are found, see [Accounts.Sweep].
@@ -276,9 +276,10 @@ func (r *Keyring) newest(ctx context.Context, o order, k *revision) (row, error)
 	return row{}, nil
 }
 
-// createdElsewhere returns the keys of an account in a shared store which other processes have created since Refresh, and
-// perhaps others. The lock of changes is held, so no process creates one meanwhile.
-func (r *Keyring) createdElsewhere(ctx context.Context, owner ID) (all []*revision, err error) {
+// storedElsewhere returns the keys of an account in a shared store which other processes have created or changed since
+// Refresh, and perhaps others, without revoked ones. The lock of changes is held, so no process creates one or makes one
+// valid again meanwhile.
+func (r *Keyring) storedElsewhere(ctx context.Context, owner ID) (all []*revision, err error) {
 	rows := r.accounts.rows
 	if !rows.shared {
 		return nil, nil
