@@ -34,6 +34,9 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	if err := r.check(&n); err != nil {
 		return Issued{}, err
 	}
+	if err := r.admit(n.Owner); err != nil {
+		return Issued{}, err
+	}
 	var elsewhere []*revision
 	if !n.Owner.IsZero() { // else there is no limit
 		unlock, err := r.accounts.rows.lock(ctx, onceDurable)
@@ -51,9 +54,6 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	if err != nil {
 		return Issued{}, err
 	}
-	if err := r.countChange(); err != nil {
-		return Issued{}, err
-	}
 	issued := Issued{APIKey: newSecret()}
 	first, _ := hashOf(issued.APIKey)
 	created := wholeSeconds(r.now())
@@ -68,6 +68,17 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	}
 	issued.Key = k.Key
 	return issued, nil
+}
+
+// admit refuses a new key of an account that has no place for one by what this process knows, and counts the change
+// otherwise. So no client can make all changes of a cluster wait for keys that are refused.
+func (r *Keyring) admit(owner ID) error {
+	r.write.Lock()
+	defer r.write.Unlock()
+	if _, err := r.ownerFor(owner, nil); err != nil {
+		return err
+	}
+	return r.countChange()
 }
 
 // check validates a key to be created.

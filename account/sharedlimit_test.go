@@ -1,9 +1,15 @@
 package account
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"ashlar/kv"
+	"ashlar/limit"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -61,5 +67,85 @@ func TestLimitOfKeysThatAreValidAgain(t *testing.T) {
 	}
 	if k, err := there.Of(owner).Expire(t.Context(), expired, time.Now().Add(time.Hour)); err != nil || k.Ended(time.Now()) {
 		t.Errorf("another expiry of a key that counts: %+v, %v", k, err)
+	}
+}
+
+// locked counts how often the lock of changes was taken.
+type locked struct {
+	kv.Store
+	times atomic.Int64
+}
+
+func (l *locked) CompareAndSet(ctx context.Context, name string, old, value []byte) error {
+	if !slices.Equal(value, unlocked) {
+		l.times.Add(1)
+	}
+	return l.Store.CompareAndSet(ctx, name, old, value)
+}
+
+// A key more than an account may have is refused without the lock for which all other changes wait, or counts as a change.
+func TestRefusedKeysAreCheap(t *testing.T) {
+	const most = 3
+	store := &locked{Store: openStore(t, vfs.NewMem())}
+	here := openShared(t, store)
+	owner, expired := here.expiring(t, most)
+	there := openShared(t, store)
+	create := func(r *Keyring) error { _, err := r.Of(owner).Create(t.Context(), NewKey{}); return err }
+	if err := create(here); err != nil {
+		t.Fatal(err)
+	}
+	before := store.times.Load()
+	for range 5 {
+		if err := create(here); !errors.Is(err, ErrTooMany) {
+			t.Errorf("created beside those that are known: %v", err)
+		}
+	}
+	if n := store.times.Load() - before; n != 0 {
+		t.Errorf("the lock was taken %d times to refuse a key", n)
+	}
+	for what, try := range map[string]func() error{
+		"created":     func() error { return create(there) },
+		"valid again": func() error { _, err := there.Of(owner).Expire(t.Context(), expired, time.Time{}); return err },
+	} {
+		there.accounts.byAccount = limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted)
+		for i := range changesBurst {
+			if err := try(); !errors.Is(err, ErrTooMany) {
+				t.Fatalf("%s beside those of another process, attempt %d: %v", what, i+1, err)
+			}
+		}
+		before = store.times.Load()
+		if err := try(); !errors.As(err, new(*TooSoon)) {
+			t.Errorf("%s once too often: %v", what, err)
+		}
+		if n := store.times.Load() - before; what == "created" && n != 0 {
+			t.Errorf("%s once too often: the lock was taken %d times", what, n)
+		}
+	}
+}
+
+// A key that is created, or made valid again, counts as one change.
+func TestNewKeysAreOneChange(t *testing.T) {
+	const most = 3
+	r := openShared(t, openStore(t, vfs.NewMem()))
+	owner, expired := r.expiring(t, most)
+	keys := r.Of(owner)
+	r.accounts.byAccount = limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted)
+	if _, err := keys.Expire(t.Context(), expired, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Revoke(t.Context(), expired); err != nil { // which is not counted
+		t.Fatal(err)
+	}
+	for i := range changesBurst - 1 {
+		issued, err := keys.Create(t.Context(), NewKey{})
+		if err == nil {
+			_, err = r.Revoke(t.Context(), issued.Key.ID.String())
+		}
+		if err != nil {
+			t.Fatalf("key %d: %v", i+1, err)
+		}
+	}
+	if _, err := keys.Create(t.Context(), NewKey{}); !errors.As(err, new(*TooSoon)) {
+		t.Errorf("more changes than an account may make at once: %v", err)
 	}
 }
