@@ -61,11 +61,17 @@ func (d Dir) checkAlias(network string, info fs.FileInfo) error {
 		if other == network || otherLinked && !linked || otherLinked == linked && other > network {
 			continue
 		}
-		if same, err := os.Stat(d.Network(other)); err == nil && os.SameFile(info, same) {
-			return linkError(fmt.Sprintf("%s is the directory of the network %s, too (want a directory of its own)", d.Network(network), other))
+		if d.hasDirectory(other, info) {
+			return linkError(fmt.Sprintf("%s is the directory of the network %s, too (want a directory of its own: remove the link, or move what it names out of %s)", d.Network(network), other, d.networks()))
 		}
 	}
 	return nil
+}
+
+// hasDirectory reports whether a network has a directory, perhaps behind a link.
+func (d Dir) hasDirectory(network string, info fs.FileInfo) bool {
+	own, err := os.Stat(d.Network(network))
+	return err == nil && os.SameFile(own, info)
 }
 
 // CheckRemovable returns an error if the directory of a network is a symbolic link. Remove would leave its blocks.
@@ -74,16 +80,31 @@ func (d Dir) CheckRemovable(network string) error {
 	if target == "" {
 		return nil
 	}
+	names, err := d.Names()
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(d.Network(network)); err == nil {
+		for _, other := range names {
+			if other != network && d.hasDirectory(other, info) {
+				return fmt.Errorf("%s is a symbolic link to %s, which is the directory of the network %s, too: remove the link alone", d.Network(network), target, other)
+			}
+		}
+	}
 	return fmt.Errorf("%s is a symbolic link to %s: expected a directory, which can be removed with its blocks; stop the server, then remove the link and what it names", d.Network(network), target)
 }
 
 // canonical returns the one path of a directory, which need not exist, that has no symbolic links. Pebble's
 // lock excludes other processes from a directory, but its own process only from the same path.
 func canonical(dir string) string {
-	if absolute, err := filepath.Abs(dir); err == nil {
-		dir = absolute
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return dir
 	}
-	return resolved(dir)
+	if _, err := os.Lstat(absolute); errors.Is(err, fs.ErrPermission) {
+		return dir // a directory above the working directory may not be searched
+	}
+	return resolved(absolute)
 }
 
 func resolved(path string) string {

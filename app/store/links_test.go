@@ -59,6 +59,10 @@ func TestAliasOfNetwork(t *testing.T) {
 				}
 			}
 			refused()
+			// The store is another network's: nobody must be told to remove it.
+			if err := data.Remove(test.alias); err == nil || !strings.HasSuffix(err.Error(), "the directory of the network "+test.owner+", too: remove the link alone") {
+				t.Errorf("removing the alias: %v", err)
+			}
 			opened, err := data.OpenNetwork(test.owner, kv.Options{})
 			if err != nil {
 				t.Fatal(err)
