@@ -257,6 +257,13 @@ func TestRestrictionsDoNotWaitForNodes(t *testing.T) {
 	if k, err := keys.Revoke(t.Context(), "leaked"); err != nil || !k.Unsaved {
 		t.Errorf("revoke: %+v, %v", k, err)
 	}
+	// Neither do other changes, nor a command, which does not try again.
+	if _, err := keys.Create(t.Context(), NewKey{}); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("create a key: %v", err)
+	}
+	if _, err := openShared(t, store).accounts.Disable(t.Context(), somebody); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("disable by a command: %v", err)
+	}
 	if n := store.endless.Load(); n > 0 {
 		t.Errorf("%d writes have no deadline", n)
 	}

@@ -152,10 +152,28 @@ func (r *rows) next(at place, current uint64) uint64 {
 	return last + 1
 }
 
+// writeTime bounds how long a change of a shared store waits to be written: too few nodes may answer, and other changes
+// of this process wait meanwhile. What is tried again waits only until the lock of changes is abandoned, because another
+// process may then begin a change with the same row.
+func (r *rows) writeTime(o order) time.Duration {
+	if o == atOnce && r.again != nil {
+		return abandoned
+	}
+	return lockTime
+}
+
 // put stores a revision that keep makes current in memory, in the given order.
 func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep func()) error {
 	by := actorOf(ctx)
 	row.audit = []audited{{r.now(), auditRecord{By: by.Account, Address: by.Address, Via: by.Via, Did: row.did, What: row.what, Of: row.of, Revision: row.number}}}
+	if o == atOnce {
+		ctx = context.WithoutCancel(ctx) // a client that disconnects does not interrupt a restriction
+	}
+	if r.shared {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.writeTime(o))
+		defer cancel()
+	}
 	if o == onceDurable {
 		err := r.write(ctx, at, row.number, row.record, row.audit)
 		if err == nil {
@@ -164,16 +182,7 @@ func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep 
 		return err
 	}
 	keep()
-	// A client that disconnects does not interrupt a restriction.
-	writing := context.WithoutCancel(ctx)
-	if r.shared && r.again != nil {
-		// Too few nodes may answer. Other changes wait for this one meanwhile, and once the lock of changes is abandoned,
-		// another process may begin one with the same row.
-		var cancel context.CancelFunc
-		writing, cancel = context.WithTimeout(writing, abandoned)
-		defer cancel()
-	}
-	err := r.write(writing, at, row.number, row.record, row.audit)
+	err := r.write(ctx, at, row.number, row.record, row.audit)
 	if err == nil || r.again == nil {
 		return err
 	}
