@@ -43,7 +43,7 @@ type Call struct {
 	// goroutines, also with the answer to an identical call of another caller.
 	Check func(result json.RawMessage) error
 	// Once says that the call changes something: it is not shared, and not repeated unless the node has
-	// refused it.
+	// refused it or could not be reached.
 	Once bool
 	// Stored says that the call reads what nodes store, with valid params: no error is an answer
 	// to it, so another node is asked.

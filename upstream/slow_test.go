@@ -101,7 +101,7 @@ func TestSlowMethodIsAskedElsewhere(t *testing.T) {
 // less time do not prolong that, nor end other calls, and an answer ends it.
 func TestHangingMethodIsHurried(t *testing.T) {
 	f := newFake(t, 7, 10)
-	p := open(t, Config{Time: 2 * time.Second, Poll: time.Second, Wait: time.Millisecond, Nodes: nodesOf(f)}) // a poll takes longer than a brief call
+	p := open(t, Config{Time: 5 * time.Second, Poll: time.Second, Wait: time.Millisecond, Nodes: nodesOf(f)}) // a poll takes longer than a brief call
 	usable(t, p, 1)
 	n := p.nodes[0]
 	record := func() methodRecord {
