@@ -22,6 +22,7 @@ func withID(page *html.Node, id string) string {
 // token and a key.
 func TestCommands(t *testing.T) {
 	t.Parallel()
+	needsCurl(t)
 	s := serve(t)
 	c := s.signedIn(t)
 	key := withID(c.post("/keys/new", url.Values{"name": {"commands"}}), "api-key")

@@ -12,14 +12,22 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// needsCurl skips a test that pastes commands where there is no curl or no shell.
+func needsCurl(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			vectors.Missing(t, "needs "+program+": "+err.Error())
+		}
+	}
+}
+
 // A new user takes the complete path: signs up, creates a key, runs the command shown with it, tries
 // a request in the console, sees both in the usage, revokes the key, and is rejected. Everything
 // works without scripts too.
 func TestNewPerson(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		vectors.Missing(t, "needs curl: "+err.Error())
-	}
+	needsCurl(t)
 	chromium(t)
 	s := serve(t)
 	for name, scripts := range map[string]bool{"with scripts": true, "without scripts": false} {
