@@ -56,14 +56,20 @@ func OpenKeyring(ctx context.Context, accounts *Accounts) (*Keyring, error) {
 	return r, nil
 }
 
-// load reads all keys. Those of before that have a newer revision stay.
-func (s *keyStore) load(ctx context.Context, before *keys) (*keys, error) {
-	ended := make(map[string]seconds) // when a key was revoked, by any of its revisions
-	rows, err := newestOf(ctx, s.accounts.rows.store, keyRevisions, len(hash{}), func(r kv.Row) {
+// newestKeys reads the newest row of each key, and when a key was revoked, by any of its revisions.
+func newestKeys(ctx context.Context, store kv.Store) (newest map[string]row, ended map[string]seconds, err error) {
+	ended = make(map[string]seconds)
+	newest, err = newestOf(ctx, store, keyRevisions, len(hash{}), func(r kv.Row) {
 		if at := revoked(r.Value); at != 0 {
 			ended[string(r.Partition)] = at
 		}
 	})
+	return newest, ended, err
+}
+
+// load reads all keys. Those of before that have a newer revision stay.
+func (s *keyStore) load(ctx context.Context, before *keys) (*keys, error) {
+	rows, ended, err := newestKeys(ctx, s.accounts.rows.store)
 	if err != nil {
 		return nil, err
 	}

@@ -294,15 +294,10 @@ func (r *Keyring) storedElsewhere(ctx context.Context, owner ID) (all []*revisio
 	if known {
 		return nil, nil
 	}
-	ended := make(map[string]bool)
-	stored, err := newestOf(ctx, rows.store, keyRevisions, len(hash{}), func(r kv.Row) {
-		if revoked(r.Value) != 0 {
-			ended[string(r.Partition)] = true
-		}
-	})
+	stored, ended, err := newestKeys(ctx, rows.store)
 	for partition, row := range stored {
 		k, err := decodeKey(hash([]byte(partition)), row.number, row.value)
-		if err == nil && k.Owner == owner && !ended[partition] { // Refresh reports those that cannot be read
+		if err == nil && k.Owner == owner && ended[partition] == 0 { // Refresh reports those that cannot be read
 			all = append(all, k)
 		}
 	}

@@ -51,27 +51,30 @@ func (d Dir) checkOwn(network string) error {
 // directory comes before a link, and links in the order of their names. The choice must not depend on which is
 // opened first: the network would be served under one name today, and under another tomorrow.
 func (d Dir) checkAlias(network string, info fs.FileInfo) error {
-	names, err := d.Names()
+	others, err := d.sharing(network, info)
 	if err != nil {
 		return err
 	}
 	linked := d.link(network) != ""
-	for _, other := range names {
+	for _, other := range others {
 		otherLinked := d.link(other) != ""
-		if other == network || otherLinked && !linked || otherLinked == linked && other > network {
+		if otherLinked && !linked || otherLinked == linked && other > network {
 			continue
 		}
-		if d.hasDirectory(other, info) {
-			return linkError(fmt.Sprintf("%s is the directory of the network %s, too (want a directory of its own: remove the link, or move what it names out of %s)", d.Network(network), other, d.networks()))
-		}
+		return linkError(fmt.Sprintf("%s is the directory of the network %s, too (want a directory of its own: remove the link, or move what it names out of %s)", d.Network(network), other, d.networks()))
 	}
 	return nil
 }
 
-// hasDirectory reports whether a network has a directory, perhaps behind a link.
-func (d Dir) hasDirectory(network string, info fs.FileInfo) bool {
-	own, err := os.Stat(d.Network(network))
-	return err == nil && os.SameFile(own, info)
+// sharing returns the other networks whose directory, perhaps behind a link, is that of a network.
+func (d Dir) sharing(network string, info fs.FileInfo) (others []string, err error) {
+	names, err := d.Names()
+	for _, other := range names {
+		if own, err := os.Stat(d.Network(other)); err == nil && other != network && os.SameFile(own, info) {
+			others = append(others, other)
+		}
+	}
+	return others, err
 }
 
 // CheckRemovable returns an error if the directory of a network is a symbolic link. Remove would leave its blocks.
@@ -80,15 +83,13 @@ func (d Dir) CheckRemovable(network string) error {
 	if target == "" {
 		return nil
 	}
-	names, err := d.Names()
-	if err != nil {
-		return err
-	}
 	if info, err := os.Stat(d.Network(network)); err == nil {
-		for _, other := range names {
-			if other != network && d.hasDirectory(other, info) {
-				return fmt.Errorf("%s is a symbolic link to %s, which is the directory of the network %s, too: remove the link alone", d.Network(network), target, other)
-			}
+		others, err := d.sharing(network, info)
+		if err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			return fmt.Errorf("%s is a symbolic link to %s, which is the directory of the network %s, too: remove the link alone", d.Network(network), target, others[0])
 		}
 	}
 	return fmt.Errorf("%s is a symbolic link to %s: expected a directory, which can be removed with its blocks; stop the server, then remove the link and what it names", d.Network(network), target)

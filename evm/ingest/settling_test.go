@@ -26,6 +26,22 @@ func newPiecewise(t *testing.T) (*followed, *kvtest.Piecewise) {
 	return f, store
 }
 
+// crash ends the process when it has written rows of the unsettled blocks up to one, but not the pointer to it, and
+// opens the target again.
+func (f *followed) crash(store *kvtest.Piecewise, last uint64) {
+	f.t.Helper()
+	var lost []archive.Encoded
+	for _, block := range f.tip.Unsettled(last) {
+		lost = append(lost, block)
+	}
+	store.Crash = true
+	if err := f.archive.AppendEncoded(f.t.Context(), lost...); !errors.Is(err, kvtest.ErrCrash) {
+		f.t.Fatal(err)
+	}
+	store.Crash = false
+	f.restart()
+}
+
 // TestCrashBeforeReorganization leaves rows of blocks whose place others take: a crash comes
 // between their rows and the pointer, and then another branch is the head. The archive is
 // row by row that of the other branch.
@@ -36,16 +52,7 @@ func TestCrashBeforeReorganization(t *testing.T) {
 	f.follow(left[:sharedBlocks+4]...)
 	f.settle(sharedBlocks)
 
-	var lost []archive.Encoded
-	for _, block := range f.tip.Unsettled(sharedBlocks + 3) {
-		lost = append(lost, block)
-	}
-	store.Crash = true
-	if err := f.archive.AppendEncoded(t.Context(), lost...); !errors.Is(err, kvtest.ErrCrash) {
-		t.Fatal(err)
-	}
-	store.Crash = false
-	f.restart()
+	f.crash(store, sharedBlocks+3)
 	f.follow(right[sharedBlocks:]...)
 	f.settle(uint64(len(right) - 4))
 	last := right[len(right)-1]
@@ -67,16 +74,7 @@ func TestCrashBeforeReorganizations(t *testing.T) {
 	f.follow(left[:sharedBlocks+4]...)
 	f.settle(sharedBlocks)
 
-	var lost []archive.Encoded
-	for _, block := range f.tip.Unsettled(sharedBlocks + 1) {
-		lost = append(lost, block)
-	}
-	store.Crash = true
-	if err := f.archive.AppendEncoded(t.Context(), lost...); !errors.Is(err, kvtest.ErrCrash) {
-		t.Fatal(err)
-	}
-	store.Crash = false
-	f.restart()
+	f.crash(store, sharedBlocks+1)
 	f.setHead(left[sharedBlocks-1])
 	above := f.build(1)
 	for later := range uint64(80) {
