@@ -82,31 +82,20 @@ func printLink(ctx context.Context, s control.Service, page string) error {
 }
 
 func (p *people) listAccounts() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return listCommand(p, &cobra.Command{
 		Use:   "list --data DIR [--json]",
 		Short: "List the accounts",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.do(c, func(ctx context.Context, s control.Service) error {
-				all, err := s.Accounts.List(ctx)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return printList(all)
-				}
-				table := newTable("ID\tE-MAIL OR TEAM\tROLE\tCREATED\tDISABLED\tCREDITS A SECOND\tCREDITS A DAY\tKEYS")
-				for _, a := range all {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Label(), kindOf(&a), moment(a.Created), moment(a.Disabled),
-						limitText(uint64(a.Limits.PerSecond)), limitText(a.Limits.PerDay), limitText(uint64(a.Limits.Keys)))
-				}
-				return table.Flush()
-			})
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	}, func(ctx context.Context, s control.Service, _ []string) ([]account.Account, error) {
+		return s.Accounts.List(ctx)
+	}, func(_ context.Context, _ control.Service, all []account.Account) error {
+		table := newTable("ID\tE-MAIL OR TEAM\tROLE\tCREATED\tDISABLED\tCREDITS A SECOND\tCREDITS A DAY\tKEYS")
+		for _, a := range all {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Label(), kindOf(&a), moment(a.Created), moment(a.Disabled),
+				limitText(uint64(a.Limits.PerSecond)), limitText(a.Limits.PerDay), limitText(uint64(a.Limits.Keys)))
+		}
+		return table.Flush()
+	})
 }
 
 // kindOf returns the role of an account; that of a team is "team".
@@ -215,13 +204,7 @@ with EMAIL, only for that address.`,
 				n.Email = args[0]
 			}
 			return p.do(c, func(ctx context.Context, s control.Service) error {
-				token, i, err := s.Accounts.Invite(ctx, n)
-				if err != nil {
-					return err
-				}
-				fmt.Println(token)
-				fmt.Fprintln(os.Stderr, "invitation", i.ID, "is valid until", i.Expires.UTC().Format(time.DateTime), "UTC")
-				return printLink(ctx, s, "/signup?invitation="+token)
+				return printInvitation(ctx, s, n, "/signup")
 			})
 		},
 	}
@@ -230,31 +213,32 @@ with EMAIL, only for that address.`,
 	return c
 }
 
+// printInvitation creates an invitation and prints its token; on standard error, when it ends and a link to the page
+// that takes it.
+func printInvitation(ctx context.Context, s control.Service, n account.NewInvitation, page string) error {
+	token, i, err := s.Accounts.Invite(ctx, n)
+	if err != nil {
+		return err
+	}
+	fmt.Println(token)
+	fmt.Fprintln(os.Stderr, "invitation", i.ID, "is valid until", i.Expires.UTC().Format(time.DateTime), "UTC")
+	return printLink(ctx, s, page+"?invitation="+token)
+}
+
 func (p *people) listInvitations() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return listCommand(p, &cobra.Command{
 		Use:   "invitations --data DIR [--json]",
 		Short: "List the invitations, newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.do(c, func(ctx context.Context, s control.Service) error {
-				all, err := s.Accounts.Invitations(ctx)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return printList(all)
-				}
-				table := newTable("ID\tE-MAIL\tROLE\tCREATED\tEXPIRES\tSTATE")
-				for _, i := range all {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, cmp.Or(i.Email, "-"), invitedAs(&i), moment(i.Created), moment(i.Expires), invitationState(i))
-				}
-				return table.Flush()
-			})
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	}, func(ctx context.Context, s control.Service, _ []string) ([]account.Invitation, error) {
+		return s.Accounts.Invitations(ctx)
+	}, func(_ context.Context, _ control.Service, all []account.Invitation) error {
+		table := newTable("ID\tE-MAIL\tROLE\tCREATED\tEXPIRES\tSTATE")
+		for _, i := range all {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, cmp.Or(i.Email, "-"), invitedAs(&i), moment(i.Created), moment(i.Expires), invitationState(i))
+		}
+		return table.Flush()
+	})
 }
 
 // invitedAs returns the role that an invitation gives; for one to a team with its ID.

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"ashlar/account"
@@ -16,31 +14,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// printJSON prints a value as indented JSON.
-func printJSON(what any) error {
-	encoder := json.NewEncoder(stdout())
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(what)
-}
-
-// printList prints a list as JSON; an empty list is [], not null.
-func printList[T any](list []T) error { return printJSON(append([]T{}, list...)) }
-
-// newTable starts a table with headings.
-func newTable(headings string) *tabwriter.Writer {
-	table := tabwriter.NewWriter(stdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, headings)
-	return table
-}
-
-// moment formats a time for a table; "-" if it is zero.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format(time.DateTime)
-}
-
 // listedKey is a key with its usage.
 type listedKey struct {
 	account.Key
@@ -49,33 +22,22 @@ type listedKey struct {
 
 func (p *people) listKeys() *cobra.Command {
 	var owner string
-	var asJSON bool
-	c := &cobra.Command{
+	c := listCommand(p, &cobra.Command{
 		Use:   "list --data DIR [--account EMAIL] [--json]",
 		Short: "List the keys",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.do(c, func(ctx context.Context, s control.Service) error {
-				keys, err := keysOf(ctx, s, owner)
-				if err != nil {
-					return err
-				}
-				listed := make([]listedKey, len(keys))
-				for i, k := range keys {
-					listed[i].Key = k
-					if listed[i].LastUsed, err = s.Usage.LastUsed(ctx, k.ID); err != nil {
-						return err
-					}
-				}
-				if asJSON {
-					return printList(listed)
-				}
-				return printKeys(ctx, s.Accounts, listed)
-			})
-		},
-	}
+	}, func(ctx context.Context, s control.Service, _ []string) ([]listedKey, error) {
+		keys, err := keysOf(ctx, s, owner)
+		listed := make([]listedKey, len(keys))
+		for i, k := range keys {
+			listed[i].Key = k
+			if listed[i].LastUsed, err = s.Usage.LastUsed(ctx, k.ID); err != nil {
+				break
+			}
+		}
+		return listed, err
+	}, printKeys)
 	c.Flags().StringVar(&owner, "account", "", "only keys of the account with this e-mail address or ID")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
@@ -98,8 +60,8 @@ func keysOf(ctx context.Context, s control.Service, owner string) ([]account.Key
 	return own, nil
 }
 
-func printKeys(ctx context.Context, accounts control.Accounts, keys []listedKey) error {
-	all, err := accounts.List(ctx)
+func printKeys(ctx context.Context, s control.Service, keys []listedKey) error {
+	all, err := s.Accounts.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,47 +88,34 @@ func (p *people) keyUsage() *cobra.Command {
 	var owner string
 	var days int
 	var by []string
-	var asJSON bool
-	c := &cobra.Command{
+	var q usage.Query
+	c := listCommand(p, &cobra.Command{
 		Use:   "usage --data DIR [ID|NAME] [--account EMAIL] [--days N] [--by day,network,method] [--json]",
 		Short: "Show the usage of a key, of an account's keys, or of all keys",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			q, err := usageQuery(days, by)
-			if err != nil {
-				return err
-			}
-			return p.do(c, func(ctx context.Context, s control.Service) error {
-				keys, err := keysOf(ctx, s, owner)
-				if err != nil {
-					return err
-				}
-				if len(args) == 1 {
-					if keys, err = onlyKey(keys, args[0]); err != nil {
-						return err
-					}
-				}
-				if q.All = len(args) == 0 && owner == "" && q.By&usage.ByKey == 0; q.All {
-					keys = nil // which need not be named
-				}
-				for _, k := range keys {
-					q.Keys = append(q.Keys, k.ID)
-				}
-				lines, err := s.Usage.Read(ctx, q)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return printList(lines)
-				}
-				return printUsage(q, lines)
-			})
+		PreRunE: func(*cobra.Command, []string) (err error) {
+			q, err = usageQuery(days, by)
+			return err
 		},
-	}
+	}, func(ctx context.Context, s control.Service, args []string) ([]usage.Line, error) {
+		keys, err := keysOf(ctx, s, owner)
+		if err == nil && len(args) == 1 {
+			keys, err = onlyKey(keys, args[0])
+		}
+		if err != nil {
+			return nil, err
+		}
+		if q.All = len(args) == 0 && owner == "" && q.By&usage.ByKey == 0; q.All {
+			keys = nil // which need not be named
+		}
+		for _, k := range keys {
+			q.Keys = append(q.Keys, k.ID)
+		}
+		return s.Usage.Read(ctx, q)
+	}, func(_ context.Context, _ control.Service, lines []usage.Line) error { return printUsage(q, lines) })
 	c.Flags().StringVar(&owner, "account", "", "only keys of the account with this e-mail address or ID")
 	c.Flags().IntVar(&days, "days", 7, "number of days, including today")
 	c.Flags().StringSliceVar(&by, "by", []string{"day"}, "group by hour or day, network, method, key")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
@@ -246,15 +195,4 @@ func printUsage(q usage.Query, lines []usage.Line) error {
 		fmt.Fprintln(table, joined(len(shown), func(i int) string { return shown[i].value(l) }))
 	}
 	return table.Flush()
-}
-
-// joined joins the cells of a table row.
-func joined(n int, cell func(int) string) (row string) {
-	for i := range n {
-		if i > 0 {
-			row += "\t"
-		}
-		row += cell(i)
-	}
-	return row
 }

@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
-	"time"
 
 	"ashlar/account"
 	"ashlar/account/control"
@@ -122,71 +121,44 @@ func (p *people) createTeam() *cobra.Command {
 }
 
 func (p *people) listTeams() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return listCommand(p, &cobra.Command{
 		Use:   "list --data DIR [--json]",
 		Short: "List the teams",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.do(c, func(ctx context.Context, s control.Service) error {
-				all, err := s.Accounts.List(ctx)
-				if err != nil {
-					return err
-				}
-				teams := []account.Account{}
-				for _, a := range all {
-					if a.IsTeam() {
-						teams = append(teams, a)
-					}
-				}
-				if asJSON {
-					return printList(teams)
-				}
-				table := newTable("ID\tNAME\tMEMBERS\tCREATED\tDISABLED")
-				for _, t := range teams {
-					members, err := s.Accounts.Members(ctx, t.ID)
-					if err != nil {
-						return err
-					}
-					fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", t.ID, t.Team, len(members), moment(t.Created), moment(t.Disabled))
-				}
-				return table.Flush()
-			})
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	}, func(ctx context.Context, s control.Service, _ []string) ([]account.Account, error) {
+		all, err := s.Accounts.List(ctx)
+		return slices.DeleteFunc(all, func(a account.Account) bool { return !a.IsTeam() }), err
+	}, func(ctx context.Context, s control.Service, teams []account.Account) error {
+		table := newTable("ID\tNAME\tMEMBERS\tCREATED\tDISABLED")
+		for _, t := range teams {
+			members, err := s.Accounts.Members(ctx, t.ID)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", t.ID, t.Team, len(members), moment(t.Created), moment(t.Disabled))
+		}
+		return table.Flush()
+	})
 }
 
 func (p *people) listMembers() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return listCommand(p, &cobra.Command{
 		Use:   "members --data DIR TEAM [--json]",
 		Short: "List the members of a team, given by its ID or its name",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return p.do(c, func(ctx context.Context, s control.Service) error {
-				team, err := findTeam(ctx, s.Accounts, args[0])
-				if err != nil {
-					return err
-				}
-				all, err := s.Accounts.Members(ctx, team.ID)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return printList(all)
-				}
-				table := newTable("ACCOUNT\tE-MAIL\tROLE\tSINCE")
-				for _, m := range all {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Account, m.Email, m.Role, moment(m.Since))
-				}
-				return table.Flush()
-			})
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	}, func(ctx context.Context, s control.Service, args []string) ([]account.Member, error) {
+		team, err := findTeam(ctx, s.Accounts, args[0])
+		if err != nil {
+			return nil, err
+		}
+		return s.Accounts.Members(ctx, team.ID)
+	}, func(_ context.Context, _ control.Service, all []account.Member) error {
+		table := newTable("ACCOUNT\tE-MAIL\tROLE\tSINCE")
+		for _, m := range all {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Account, m.Email, m.Role, moment(m.Since))
+		}
+		return table.Flush()
+	})
 }
 
 func (p *people) addMember() *cobra.Command {
@@ -218,13 +190,7 @@ ashlar account withdraw ends it.`,
 					return err
 				}
 				n.Team = team.ID
-				token, i, err := s.Accounts.Invite(ctx, n)
-				if err != nil {
-					return err
-				}
-				fmt.Println(token)
-				fmt.Fprintln(os.Stderr, "invitation", i.ID, "is valid until", i.Expires.UTC().Format(time.DateTime), "UTC")
-				return printLink(ctx, s, "/teams/join?invitation="+token)
+				return printInvitation(ctx, s, n, "/teams/join")
 			})
 		},
 	}
