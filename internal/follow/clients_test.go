@@ -158,7 +158,7 @@ func warmUp(t *testing.T, u *upstream, service *node.Client, first *client, othe
 		before := u.nonce(0)
 		call[string](t, service, "eth_sendRawTransaction", hexutil.Bytes(raw))
 		await(t, "a block with a transaction that was passed on", func() bool { return u.nonce(0) > before })
-		awaitHead(t, service, u)
+		awaitSameHead(t, service, u)
 		all := true
 		for _, c := range others {
 			for name, s := range c.streams {

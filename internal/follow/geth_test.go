@@ -71,13 +71,13 @@ func TestFollowGeth(t *testing.T) {
 		u.mine(perRound)
 		if final, head := u.finalized(), u.head(); head > final {
 			u.awaitIdle()
-			awaitHead(t, service, u)
+			awaitSameHead(t, service, u)
 			u.record() // the last block may have no transactions
 			u.windBack(max(final, head-min(head, 9)))
 		}
 	}
 	u.mineAbove()
-	awaitHead(t, service, u)
+	awaitSameHead(t, service, u)
 	u.record()
 	stop()
 	got := <-asked
@@ -123,13 +123,7 @@ func (u *upstream) mineAbove() {
 	for u.mine(senders); u.head() <= highest || u.hasLeftOver(); {
 		u.mine(senders)
 	}
-}
-
-// awaitHead returns when the service has geth's head.
-func awaitHead(t *testing.T, client *node.Client, u *upstream) {
-	t.Helper()
-	want := tagged(t, u.client, "latest")
-	await(t, "geth's head", func() bool { return tagged(t, client, "latest") == want })
+	u.awaitIdle()
 }
 
 // compare compares every block, its receipts and logs with geth's.
@@ -163,9 +157,9 @@ func belowFinal(t *testing.T, u *upstream, a node.Ashlar, client *node.Client) {
 	for u.finalized() < 5 {
 		u.mine(senders)
 	}
-	awaitHead(t, client, u)
-	before := call[json.RawMessage](t, client, "eth_getBlockByNumber", "latest", false)
 	u.awaitIdle()
+	awaitSameHead(t, client, u)
+	before := call[json.RawMessage](t, client, "eth_getBlockByNumber", "latest", false)
 	u.windBack(u.finalized() - 5)
 	u.mine(perRound)
 	await(t, "the status to say that geth cannot be followed", func() bool {

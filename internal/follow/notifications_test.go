@@ -70,42 +70,65 @@ func awaitPolled(t *testing.T, u *upstream, clients []*client) {
 	}
 }
 
-// checkNotifications waits until clients have received all notifications, and checks them.
+// checkNotifications waits until clients have received all notifications, and checks them. Geth may make blocks
+// meanwhile: what counts is what all clients had received at one moment.
 func checkNotifications(t *testing.T, u *upstream, first *client, others []*client, missed map[string]int) {
 	t.Helper()
 	awaitPolled(t, u, others)
-	u.record() // of what a dropped block left over, geth may have made a block meanwhile
-	head := tagged(t, u.client, "latest")
-	var want []notification
-	for _, log := range call[[]types.Log](t, u.client, "eth_getLogs", map[string]any{"fromBlock": "0x0", "toBlock": "latest", "address": counter}) {
-		want = append(want, notification{log.BlockHash, log.BlockNumber, log.Topics[0], false})
-	}
-	ends := map[string]notification{heads: {Block: head.hash, Number: head.number}, logs: want[len(want)-1], polled: want[len(want)-1]}
-	for _, c := range append(others, first) {
-		for way, s := range c.streams {
-			if c == first && way == polled {
-				continue
+	var want []notification // of the logs of the chain
+	var head place
+	var got map[*stream][]notification
+	await(t, "the end of all streams", func() bool {
+		u.record()
+		head, want = tagged(t, u.client, "latest"), u.logs()
+		got = make(map[*stream][]notification)
+		for _, c := range append(others, first) {
+			for way, s := range c.streams {
+				end := want[len(want)-1]
+				if way == heads {
+					end = notification{Number: head.number}
+				}
+				all := s.all()
+				got[s] = all
+				if (c != first || way != polled) && !endsWith(all, end) {
+					return false
+				}
 			}
-			await(t, s.name+": the end", func() bool {
-				last, _ := s.last()
-				return last.Number == ends[way].Number && last.Topic == ends[way].Topic && !last.Removed
-			})
 		}
-	}
-	all := first.streams[logs].all()
+		return true
+	})
+	all, allHeads := got[first.streams[logs]], got[first.streams[heads]]
 	removed := checkLogNotifications(t, all, want)
 	genesis := call[struct{ Hash common.Hash }](t, u.client, "eth_getBlockByNumber", "0x0", false)
-	checkHeads(t, first.streams[heads].all(), u.blocks, genesis.Hash, head.hash)
+	checkHeads(t, allHeads, u.blocks, genesis.Hash, head.hash)
 	for _, c := range others {
 		given := all
 		if c.hidesRemoved {
 			given = slices.DeleteFunc(slices.Clone(all), func(one notification) bool { return one.Removed })
 		}
-		checkSame(t, c.streams[heads], first.streams[heads].all(), missed[heads])
-		checkSame(t, c.streams[logs], given, missed[logs])
-		checkSame(t, c.streams[polled], given, missed[logs])
+		checkSame(t, c.streams[heads].name, got[c.streams[heads]], allHeads, missed[heads])
+		checkSame(t, c.streams[logs].name, got[c.streams[logs]], given, missed[logs])
+		checkSame(t, c.streams[polled].name, got[c.streams[polled]], given, missed[logs])
 	}
-	t.Logf("%d logs, %d removals, %d heads", len(all)-removed, removed, len(first.streams[heads].all()))
+	t.Logf("%d logs, %d removals, %d heads", len(all)-removed, removed, len(allHeads))
+}
+
+// endsWith reports whether the last notification is of an end. Some clients leave out the hash of a head.
+func endsWith(all []notification, end notification) bool {
+	if len(all) == 0 {
+		return false
+	}
+	last := all[len(all)-1]
+	return last.Number == end.Number && last.Topic == end.Topic && !last.Removed
+}
+
+// logs returns what is to be received about the logs of the chain.
+func (u *upstream) logs() (all []notification) {
+	u.t.Helper()
+	for _, log := range call[[]types.Log](u.t, u.client, "eth_getLogs", map[string]any{"fromBlock": "0x0", "toBlock": "latest", "address": counter}) {
+		all = append(all, notification{log.BlockHash, log.BlockNumber, log.Topics[0], false})
+	}
+	return all
 }
 
 // checkLogNotifications applies the notifications of logs to an empty chain: each removal removes the
@@ -159,11 +182,10 @@ func checkHeads(t *testing.T, all []notification, blocks map[common.Hash]made, g
 
 // checkSame checks that a client that started a little later received the same notifications from then
 // on. Heads without hashes are compared by number.
-func checkSame(t *testing.T, s *stream, want []notification, missed int) {
+func checkSame(t *testing.T, name string, got, want []notification, missed int) {
 	t.Helper()
-	got := s.all()
 	if len(got) > len(want) || len(got) < len(want)-missed {
-		t.Errorf("%s: %d notifications, expected between %d and %d", s.name, len(got), len(want)-missed, len(want))
+		t.Errorf("%s: %d notifications, expected between %d and %d", name, len(got), len(want)-missed, len(want))
 		return
 	}
 	want = want[len(want)-len(got):]
@@ -172,7 +194,7 @@ func checkSame(t *testing.T, s *stream, want []notification, missed int) {
 			one.Block = want[i].Block
 		}
 		if one != want[i] {
-			t.Errorf("%s: message %d is %v, other clients received %v", s.name, i, one, want[i])
+			t.Errorf("%s: message %d is %v, other clients received %v", name, i, one, want[i])
 			return
 		}
 	}

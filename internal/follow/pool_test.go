@@ -40,12 +40,17 @@ func (u *upstream) hasLeftOver() bool {
 	return false
 }
 
-// awaitIdle waits until geth has nothing to include, so that it makes no block between record and windBack. It
-// gives up after a while: a transaction may wait until another one comes.
+// awaitIdle waits until geth has nothing to include and has made no block for a while, so that it makes none between
+// record and windBack. After a block of transactions that came in parts, geth makes another one, without any. It
+// gives up after some time: a transaction may wait until another one comes.
 func (u *upstream) awaitIdle() {
 	u.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if call[struct{ Pending hexutil.Uint64 }](u.t, u.client, "txpool_status").Pending == 0 {
+	head, since := u.head(), time.Now()
+	for end := since.Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		pending := call[struct{ Pending hexutil.Uint64 }](u.t, u.client, "txpool_status").Pending
+		if now := u.head(); now != head || pending > 0 {
+			head, since = now, time.Now()
+		} else if time.Since(since) > 300*time.Millisecond {
 			return
 		}
 	}
