@@ -73,24 +73,43 @@ func measure(ctx context.Context, data, network string, connections int, wait ti
 		}
 		open = append(open, conn)
 	}
-	idle := time.Now()
-	fmt.Printf("%d connections opened in %v\n", len(open), idle.Sub(begun).Round(time.Millisecond))
-	for _, after := range []time.Duration{time.Second, wait} {
-		time.Sleep(time.Until(idle.Add(after))) // less what stillOpen has taken
-		now, err := service.ResidentBytes()
-		if err != nil {
-			return err
-		}
-		if err := stillOpen(open, sweepTime); err != nil {
-			return err
-		}
-		fmt.Printf("after %-5v %.1f MB more memory, %.1f kB for each\n", after,
-			float64(now-before)/1e6, float64(now-before)/1e3/float64(connections))
+	fmt.Printf("%d connections opened in %v\n", len(open), time.Since(begun).Round(time.Millisecond))
+	samples, err := observe(wait, service.ResidentBytes, func() error { return stillOpen(open, sweepTime) })
+	if err != nil {
+		return err
+	}
+	for _, one := range samples {
+		fmt.Printf("after %-5v %.1f MB more memory, %.1f kB for each\n", one.after.Round(100*time.Millisecond),
+			float64(one.bytes-before)/1e6, float64(one.bytes-before)/1e3/float64(connections))
 	}
 	for _, conn := range open {
 		_ = conn.Close()
 	}
 	return service.Stop()
+}
+
+// sample is the memory of the service at a time after the connections were opened.
+type sample struct {
+	after time.Duration
+	bytes int64
+}
+
+// observe reads the memory after a second, unless wait is shorter, and after wait. It reads the connections
+// only then: that takes seconds, and one that was closed meanwhile is found all the same.
+func observe(wait time.Duration, resident func() (int64, error), open func() error) (samples []sample, err error) {
+	idle, times := time.Now(), []time.Duration{wait}
+	if wait > time.Second {
+		times = []time.Duration{time.Second, wait}
+	}
+	for _, after := range times {
+		time.Sleep(time.Until(idle.Add(after)))
+		one := sample{after: time.Since(idle)}
+		if one.bytes, err = resident(); err != nil {
+			return nil, err
+		}
+		samples = append(samples, one)
+	}
+	return samples, open()
 }
 
 // sweepTime is how long all connections are read. A busy machine needs some seconds to begin with 10,000, and after a

@@ -8,8 +8,34 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// Each sample is of the time that it names, however short the wait is and however long the connections are read.
+func TestObserve(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Second / 2, time.Second, 3 * time.Second, 40 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			begun, swept := time.Now(), 0
+			samples, err := observe(wait, func() (int64, error) { return int64(time.Since(begun)), nil }, func() error {
+				swept++
+				time.Sleep(sweepTime)
+				return nil
+			})
+			if err != nil || swept == 0 {
+				t.Errorf("waiting %v: %v, connections read %d times", wait, err, swept)
+			}
+			for _, one := range samples {
+				if one.bytes != int64(one.after) {
+					t.Errorf("waiting %v: a sample of %v is called one of %v", wait, time.Duration(one.bytes), one.after)
+				}
+			}
+			if n := len(samples); n == 0 || samples[n-1].after != wait {
+				t.Errorf("waiting %v: samples %v, expected the last one after the wait", wait, samples)
+			}
+		})
+	}
+}
 
 // meeting is a connection whose read ends once all others are read, too.
 type meeting struct {
