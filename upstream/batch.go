@@ -82,15 +82,19 @@ func (n *node) takesBatches(calls []Call) bool {
 	return ok
 }
 
-// askBatch asks several questions in one request.
+// askBatch asks several questions in one request. If a method of them is hurried, so are all: the answer
+// has none before it has those of that method.
 func (n *node) askBatch(ctx context.Context, calls []*Call, answers []Answer) {
 	requests := make([]request, len(calls))
+	began, brief := time.Now(), false
 	n.mu.Lock()
 	for i, c := range calls {
 		requests[i] = request{i, c.Method, n.params(c)}
+		brief = brief || n.hurries(c, began)
 	}
 	n.mu.Unlock()
-	began := time.Now()
+	ctx, cancel := n.within(ctx, brief)
+	defer cancel()
 	got, err := n.to.batch(ctx, requests)
 	took := time.Since(began)
 	if errors.Is(err, errNoBatch) {
@@ -108,9 +112,9 @@ func (n *node) askBatch(ctx context.Context, calls []*Call, answers []Answer) {
 		if answers[i].Err == nil {
 			answers[i].Err = c.check(answers[i].Result)
 		}
-		n.done(ctx, c, took, false, answers[i].Err)
+		n.done(ctx, c, took, brief, answers[i].Err)
 	}
 	if err != nil && !errors.Is(err, errNoBatch) {
-		n.done(ctx, calls[0], took, false, err)
+		n.done(ctx, calls[0], took, brief, err)
 	}
 }

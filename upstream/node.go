@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -185,15 +184,10 @@ func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	n.mu.Lock()
 	n.running++
 	c.asked.add(n.name)
-	params := n.params(c)
-	r := n.methods[c.Method]
-	brief := r != nil && began.Before(r.hurry) && !c.Once // a call that changes something may wait for a block
+	params, brief := n.params(c), n.hurries(c, began)
 	n.mu.Unlock()
-	if brief {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, n.brief, errSlow)
-		defer cancel()
-	}
+	ctx, cancel := n.within(ctx, brief)
+	defer cancel()
 	result, err := n.to.call(ctx, c.Method, params)
 	n.mu.Lock()
 	n.running--
@@ -204,18 +198,6 @@ func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	n.done(ctx, c, time.Since(began), brief, err)
 	return result, err
 }
-
-// tookLong reports whether a node, or the server behind a proxy, did not answer in time.
-func tookLong(ctx context.Context, err error) bool {
-	var status *httpError
-	if errors.As(err, &status) {
-		return status.status == http.StatusGatewayTimeout || status.status == statusOriginTimeout
-	}
-	return errors.Is(context.Cause(ctx), errSlow)
-}
-
-// statusOriginTimeout is what Cloudflare answers for a server that takes too long.
-const statusOriginTimeout = 524
 
 // params returns the params of a call in the form that the node takes. mu is held.
 func (n *node) params(c *Call) json.RawMessage {

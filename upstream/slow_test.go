@@ -142,6 +142,43 @@ func TestHangingMethodIsHurried(t *testing.T) {
 	}
 }
 
+// A batch with a call of a method that hangs has no more time than that call, and neither prolongs it.
+func TestHangingBatchIsHurried(t *testing.T) {
+	f := newFake(t, 7, 10)
+	p := open(t, Config{Time: 5 * time.Second, Poll: time.Second, Wait: time.Millisecond, Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	n := p.nodes[0]
+	asked := hang(t, f, "slow", 0)
+	askSlow(t, p, "debug_m", breakAfter)
+	hurry := func() time.Time {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.record("debug_m").hurry
+	}
+	before := hurry()
+	patient := make(chan struct{})
+	go func() {
+		defer close(patient)
+		_, _ = p.Ask(t.Context(), Call{Method: "debug_m", Params: []byte(`["slow"]`), Once: true})
+	}()
+	answers := p.AskAll(t.Context(), []Call{{Method: "other"}, {Method: "debug_m", Params: []byte(`["slow"]`)}})
+	if answers[0].Err != nil || !errors.Is(answers[1].Err, ErrUnavailable) {
+		t.Errorf("a call that is answered alone: %v, one that hangs: %v", answers[0].Err, answers[1].Err)
+	}
+	select {
+	case <-patient:
+		t.Error("a batch was given as long as a call that changes something")
+	default:
+	}
+	if now := hurry(); now != before {
+		t.Errorf("a brief batch prolonged it from %v to %v", before, now)
+	}
+	if requests := asked.Load(); requests != breakAfter+3 {
+		t.Errorf("%d requests had no answer, expected those before, the patient one, the batch, and its call alone", requests)
+	}
+	<-patient
+}
+
 // A call that changes something goes to the next node if the first one cannot be reached, and says so if none can.
 func TestUnsentChange(t *testing.T) {
 	gone, other := newFake(t, 7, 10), newFake(t, 7, 10)
