@@ -184,7 +184,7 @@ func (c *copier) verify(ctx context.Context) error {
 			}
 			got.Rows++
 			got.Sum.add(t, row.Partition, row.Sort, row.Value)
-			c.Progress.count(row.Walked, len(row.Partition)+len(row.Value))
+			c.Progress.add(row.Walked, 1, uint64(len(row.Partition)+len(row.Value)))
 		}
 		if want := c.state.Tables[t.Name]; got.Rows != want.Rows || got.Sum != want.Sum {
 			return fmt.Errorf("%w: table %s has %d rows with checksum %s, expected %d with %s", ErrDiffers, t.Name, got.Rows, got.Sum, want.Rows, want.Sum)

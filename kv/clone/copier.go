@@ -35,16 +35,25 @@ type copier struct {
 	at     *table // of table, up to the last complete partition
 	next   table  // at, with the rows of the current partition
 	marked time.Time
-	batch  kv.Batch
-	full   chan<- kv.Batch
+	fill   filled // the batch that is being filled
+	full   chan<- filled
 	held   []kv.Row // of the current partition, as they were walked
 	size   int      // of held
+}
+
+// filled is a batch of rows of a table, and how far the copy of the table is once they are written.
+type filled struct {
+	table string
+	batch kv.Batch // nil: the table begins
+	rows  uint64
+	bytes uint64
+	share float64
 }
 
 // copyTables copies all tables. One goroutine reads, another one writes.
 func (c *copier) copyTables(ctx context.Context) error {
 	group, working := errgroup.WithContext(ctx)
-	full := make(chan kv.Batch, waiting)
+	full := make(chan filled, waiting)
 	c.full = full
 	group.Go(func() error {
 		defer close(full)
@@ -56,8 +65,8 @@ func (c *copier) copyTables(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error {
-		for b := range full {
-			if err := c.to.Write(working, b); err != nil {
+		for f := range full {
+			if err := c.write(working, f); err != nil {
 				return err
 			}
 		}
@@ -69,16 +78,44 @@ func (c *copier) copyTables(ctx context.Context) error {
 	return c.to.Sync(ctx)
 }
 
+// write writes a batch. The progress is that of what is written: a cluster takes longer to write rows than it
+// takes to read them here.
+func (c *copier) write(ctx context.Context, f filled) error {
+	if f.batch == nil {
+		c.Progress.begin("copying", f.table)
+		return nil
+	}
+	if err := c.to.Write(ctx, f.batch); err != nil {
+		return err
+	}
+	c.Progress.add(f.share, f.rows, f.bytes)
+	return nil
+}
+
+// send has a batch written, and begins another one.
+func (c *copier) send(ctx context.Context) error {
+	select {
+	case c.full <- c.fill:
+		c.fill = filled{table: c.fill.table, batch: c.to.NewBatch(), share: c.fill.share}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // copyTable copies a table from where an earlier run has stopped.
 func (c *copier) copyTable(ctx context.Context, t *kv.Table) error {
 	if c.state.Tables[t.Name] == nil {
 		c.state.Tables[t.Name] = new(table)
 	}
-	c.table, c.at, c.batch = t, c.state.Tables[t.Name], c.to.NewBatch()
+	c.table, c.at = t, c.state.Tables[t.Name]
 	if c.at.Done {
 		return nil
 	}
-	c.Progress.begin("copying", t.Name)
+	c.fill = filled{table: t.Name}
+	if err := c.send(ctx); err != nil {
+		return err
+	}
 	var after []byte
 	if c.at.After != nil {
 		after = *c.at.After
@@ -87,7 +124,7 @@ func (c *copier) copyTable(ctx context.Context, t *kv.Table) error {
 	if err := c.walk(ctx, after); err != nil {
 		return err
 	}
-	c.at.Done, c.at.After = true, nil
+	c.at.Done, c.at.After, c.fill.share = true, nil, 1
 	return c.flush(ctx, true)
 }
 
@@ -98,7 +135,7 @@ func (c *copier) walk(ctx context.Context, after []byte) error {
 		if err != nil {
 			return err
 		}
-		c.Progress.count(row.Walked, len(row.Partition)+len(row.Value))
+		c.fill.share = row.Walked
 		if !any || !bytes.Equal(partition, row.Partition) {
 			if any {
 				if err := c.endPartition(ctx, partition); err != nil {
@@ -171,10 +208,12 @@ func (c *copier) put(ctx context.Context, partition []byte, sort uint64, value [
 	if c.Keep != nil && !c.Keep(c.table, sort) {
 		return nil
 	}
-	c.batch.Put(c.table, partition, sort, value)
+	c.fill.batch.Put(c.table, partition, sort, value)
+	c.fill.rows++
+	c.fill.bytes += uint64(len(partition) + len(value))
 	c.next.Rows++
 	c.next.Sum.add(c.table, partition, sort, value)
-	if c.batch.Bytes() < batchBytes {
+	if c.fill.batch.Bytes() < batchBytes {
 		return nil
 	}
 	return c.flush(ctx, false)
@@ -185,15 +224,9 @@ func (c *copier) put(ctx context.Context, partition []byte, sort uint64, value [
 func (c *copier) flush(ctx context.Context, mark bool) error {
 	if mark {
 		c.marked = time.Now()
-		if err := c.state.mark(c.batch); err != nil {
+		if err := c.state.mark(c.fill.batch); err != nil {
 			return err
 		}
 	}
-	select {
-	case c.full <- c.batch:
-		c.batch = c.to.NewBatch()
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return c.send(ctx)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Progress says how far a copy is. It is safe for concurrent use. A nil Progress can be
+// Progress says how far a copy is: what was written, and then what was read back. It is safe for concurrent use. A nil Progress can be
 // passed where it is not needed.
 type Progress struct {
 	stage atomic.Pointer[Stage]
@@ -25,7 +25,7 @@ type Stage struct {
 }
 
 // Now returns the current stage, nil before the first, the share of it that is done, and the
-// rows and bytes read so far in all stages.
+// rows and bytes of all stages so far.
 func (p *Progress) Now() (stage *Stage, share float64, rows, bytes uint64) {
 	return p.stage.Load(), float64(p.share.Load()) / precision, p.rows.Load(), p.bytes.Load()
 }
@@ -38,12 +38,12 @@ func (p *Progress) begin(task, table string) {
 	p.stage.Store(&Stage{task, table, time.Now(), p.rows.Load()})
 }
 
-// count counts a row.
-func (p *Progress) count(share float64, bytes int) {
+// add counts rows.
+func (p *Progress) add(share float64, rows, bytes uint64) {
 	if p == nil {
 		return
 	}
-	p.rows.Add(1)
-	p.bytes.Add(uint64(bytes))
+	p.rows.Add(rows)
+	p.bytes.Add(bytes)
 	p.share.Store(uint64(share * precision))
 }
