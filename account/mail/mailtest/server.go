@@ -34,6 +34,10 @@ const (
 	Password = "a secret of the mail server"
 )
 
+// patience is how long a letter is waited for, and a client in the middle of one. It is longer than several attempts of a sender
+// take, each of which has 30 seconds, and the pauses between them.
+const patience = 5 * time.Minute
+
 // Letter is a received letter.
 type Letter struct {
 	From, To string // of the envelope
@@ -77,7 +81,7 @@ func New(t testing.TB, implicit bool) *Server {
 	}
 	s := &Server{Address: listener.Addr().String(), Roots: roots, PEM: file}
 	server := smtp.NewServer(s)
-	server.Domain, server.TLSConfig, server.ReadTimeout, server.WriteTimeout = "mail.test", config, 10*time.Second, 10*time.Second
+	server.Domain, server.TLSConfig, server.ReadTimeout, server.WriteTimeout = "mail.test", config, patience, patience
 	if implicit {
 		listener = tls.NewListener(listener, config)
 	}
@@ -109,7 +113,7 @@ func (s *Server) Refuse(err error) {
 // Next returns the next letter, for which it waits.
 func (s *Server) Next(t testing.TB) Letter {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
 		if s.taken < len(s.received) {
 			s.taken++
