@@ -8,6 +8,7 @@ import (
 
 // All calls of a poll count.
 func TestPollsAreCounted(t *testing.T) {
+	awaitDay(t)
 	f := newFake(t, 7, 10)
 	p := open(t, Config{Nodes: nodesOf(f)})
 	until(t, "the node was polled", func() bool { return f.asked("eth_getBlockByNumber") > 20 })
