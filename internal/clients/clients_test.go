@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -92,18 +93,30 @@ func read(t *testing.T, dir string, l library, s service, more ...string) (answe
 // scriptTime is how long a script may run. It is far longer than any takes on a busy machine.
 const scriptTime = 2 * await.Patience
 
-// run runs a library's script and decodes its output. Scripts find their libraries in the same folder,
-// so they are copied there.
-func run(t *testing.T, dir string, l library, answers any, args ...string) {
+// copyScript copies a script to the folder of the libraries, since scripts find their libraries in their own folder. Tests
+// that run at the same time have a copy each: none may read one that another test has only begun to write.
+func copyScript(t *testing.T, dir, name string) (path string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("scripts", l.script))
+	text, err := os.ReadFile(filepath.Join("scripts", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(dir, l.script)
-	if err := os.WriteFile(script, text, 0o644); err != nil {
+	file, err := os.CreateTemp(dir, "*-"+name)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.Remove(file.Name()) })
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file.Name()
+}
+
+// run runs a library's script and decodes its output.
+func run(t *testing.T, dir string, l library, answers any, args ...string) {
+	t.Helper()
+	script := copyScript(t, dir, l.script)
 	program := l.command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
 		program = filepath.Join(dir, program)
