@@ -114,3 +114,48 @@ func TestProofErrors(t *testing.T) {
 		t.Errorf("%d proofs of 1024 keys", len(got.StorageProof))
 	}
 }
+
+// TestStorageValuesErrors: the number of slots is counted after the types of all arguments are
+// checked, as in geth.
+func TestStorageValuesErrors(t *testing.T) {
+	s := serveMade(t)
+	keys := func(n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(`"`+common.Hash{31: 5}.Hex()+`",`, n), ",") + "]"
+	}
+	many, few := `"`+logger.Hex()+`":`+keys(1025), `"`+reverter.Hex()+`":`+keys(1)
+	for _, test := range []struct {
+		params  string
+		code    int
+		message string
+	}{
+		{`[{` + many + `}]`, -38026, `too many slots (max 1024)`},
+		{`[{` + many + `},"0x99"]`, -38026, `too many slots (max 1024)`},
+		{`[{` + many + `},{}]`, -32602, `invalid argument 1: must specify either BlockHash or BlockNumber`},
+		{`[{` + many + `,"0x12":[]}]`, -32602, `invalid argument 0: hex string has length 2, want 40 for common.Address`},
+		{`[{` + strings.TrimSuffix(many, "]") + `,"0x1"]}]`, -32602, `invalid argument 0: hex string of odd length`},
+		{`[{` + few + `,"` + logger.Hex() + `":` + keys(1024) + `}]`, -38026, `too many slots (max 1024)`},
+		{`[{},{}]`, -32602, `invalid argument 1: must specify either BlockHash or BlockNumber`},
+		{`[{},"0x99"]`, -32602, `empty request`},
+		{`[{` + few + `},"0x99"]`, -32000, `header not found`},
+	} {
+		request := `{"jsonrpc":"2.0","id":1,"method":"eth_getStorageValues","params":` + test.params + `}`
+		var got struct{ Error failure }
+		if err := json.Unmarshal(s.Answer(t.Context(), []byte(request), nil), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Error.Code != test.code || got.Error.Message != test.message {
+			t.Errorf("%.60s…%.60s: %d %s, want %d %s", test.params, test.params[max(0, len(test.params)-60):], got.Error.Code, got.Error.Message, test.code, test.message)
+		}
+	}
+	request := `{"jsonrpc":"2.0","id":1,"method":"eth_getStorageValues","params":[{"` + logger.Hex() + `":` + keys(1025) + `,"` + strings.ToLower(logger.Hex()) + `":` + keys(1024) + `}]}`
+	var got struct {
+		Result map[string][]string
+		Error  failure
+	}
+	if err := json.Unmarshal(s.Answer(t.Context(), []byte(request), nil), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Result) != 1 || len(got.Result[strings.ToLower(logger.Hex())]) != 1024 {
+		t.Errorf("an address that is given twice: %d addresses, %v", len(got.Result), got.Error)
+	}
+}

@@ -208,7 +208,7 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 	if args.Err != nil {
 		return out, args.Err
 	}
-	if err := checkSlotCount(wanted); err != nil {
+	if err := checkSlotCount(wanted); err != nil { // after the types of all arguments, as in geth
 		return out, err
 	}
 	state, err := a.stateAt(ctx, id)
@@ -235,7 +235,7 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 }
 
 // parseAccountSlots decodes an object that maps addresses to arrays of keys. If an address
-// occurs twice, the last one wins.
+// occurs twice, the last one wins. Of an array with too many keys, one too many is returned.
 func parseAccountSlots(raw []byte) ([]accountSlots, error) {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
@@ -248,7 +248,7 @@ func parseAccountSlots(raw []byte) ([]accountSlots, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys, err := parseHashes(members.Value(), maxStorageValues)
+		keys, err := parseHashes(members.Value(), maxStorageValues+1)
 		if err != nil {
 			return nil, err
 		}
@@ -283,7 +283,7 @@ func errTooManySlots() error {
 	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many slots (max %d)", maxStorageValues)
 }
 
-// parseHashes decodes an array of at most limit hashes.
+// parseHashes decodes an array of hashes. It returns the first ones, at most limit.
 func parseHashes(raw []byte, limit int) ([]common.Hash, error) {
 	elements, ok := jsonrpc.Array(raw)
 	if !ok {
@@ -291,14 +291,13 @@ func parseHashes(raw []byte, limit int) ([]common.Hash, error) {
 	}
 	var hashes []common.Hash
 	for elements.Next() {
-		if len(hashes) == limit {
-			return nil, errTooManySlots()
-		}
 		hash, err := parameter.ParseHash(elements.Value())
 		if err != nil {
 			return nil, err
 		}
-		hashes = append(hashes, hash)
+		if len(hashes) < limit {
+			hashes = append(hashes, hash)
+		}
 	}
 	return hashes, nil
 }
