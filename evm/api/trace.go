@@ -327,6 +327,7 @@ func (a *API) appendScript(ctx context.Context, q *traceQuestion, asked *script.
 func (a *API) intermediateRoots(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 1)
 	id := args.BlockHash(0)
+	parameter.Decode(&args, 1, trace.CheckTypes) // it has no effect on roots
 	if args.Err != nil {
 		return out, args.Err
 	}

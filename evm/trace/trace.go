@@ -66,11 +66,8 @@ type Config struct {
 // unknown members ignored. Empty raw, or null, asks for the struct logger.
 func ParseConfig(raw []byte, chain *params.ChainConfig) (*Config, error) {
 	c := &Config{raw: slices.Clone(raw), time: DefaultTime, chain: chain}
-	if len(raw) == 0 {
-		return c, nil
-	}
-	var asked tracers.TraceConfig
-	if err := json.Unmarshal(raw, &asked); err != nil {
+	asked, err := CheckTypes(raw)
+	if err != nil {
 		return nil, err
 	}
 	if asked.Config != nil {
@@ -88,6 +85,14 @@ func ParseConfig(raw []byte, chain *params.ChainConfig) (*Config, error) {
 		c.time = limit
 	}
 	return c, c.checkNesting()
+}
+
+// CheckTypes decodes a configuration without checking that there is such a tracer, or its options.
+func CheckTypes(raw []byte) (asked tracers.TraceConfig, err error) {
+	if len(raw) > 0 {
+		err = json.Unmarshal(raw, &asked)
+	}
+	return asked, err
 }
 
 // maxNesting is how often muxTracer may combine itself. Each level is decoded anew, and is one
