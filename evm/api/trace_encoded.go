@@ -34,6 +34,9 @@ func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte
 	if errors.Is(err, query.ErrUnknownHash) {
 		return out, &trace.Error{Err: fmt.Errorf("block %#x not found", block.ParentHash())}
 	}
+	if wrong, ok := errors.AsType[*query.ParentError](err); ok {
+		return out, &trace.Error{Err: wrong}
+	}
 	if err != nil {
 		return out, err
 	}

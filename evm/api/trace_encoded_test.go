@@ -56,6 +56,31 @@ func TestTraceStrangeBlock(t *testing.T) {
 	}
 }
 
+// TestTraceBlockOnWrongParent: the error about a parent that is stored, but not the block before,
+// does not say that it is unknown.
+func TestTraceBlockOnWrongParent(t *testing.T) {
+	s := serveMade(t)
+	for _, test := range []struct {
+		parent common.Hash
+		want   string
+	}{
+		{s.blocks[1].Hash(), "block 3 cannot follow block 1, its parent"},
+		{s.blocks[3].Hash(), "block 3 cannot follow block 3, its parent"},
+		{common.Hash{1}, "block " + common.Hash{1}.Hex() + " not found"},
+	} {
+		header := types.CopyHeader(s.blocks[3].Header())
+		header.ParentHash = test.parent
+		encoded, err := rlp.EncodeToBytes(types.NewBlockWithHeader(header).WithBody(types.Body{Withdrawals: []*types.Withdrawal{}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.answer(t, "debug_traceBlock", hexutil.Bytes(encoded))
+		if !strings.Contains(string(got.Error), "-32000") || !strings.Contains(string(got.Error), test.want) {
+			t.Errorf("parent %s: %s %s, want %s", test.parent, got.Result, got.Error, test.want)
+		}
+	}
+}
+
 // TestHugeNumbers: a signed transaction whose numbers do not fit into 256 bits is an error of the
 // client.
 func TestHugeNumbers(t *testing.T) {

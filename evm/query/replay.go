@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
@@ -92,6 +93,13 @@ func (s storedBlock) LogsBefore(ctx context.Context, index int) (uint64, error) 
 	return receipts.LogsBefore(index)
 }
 
+// ParentError means that a block names a parent whose number is not the one before its own.
+type ParentError struct{ Number, Parent uint64 }
+
+func (e *ParentError) Error() string {
+	return fmt.Sprintf("block %d cannot follow block %d, its parent", e.Number, e.Parent)
+}
+
 // InputOf is Input for a block that need not be in the view. Its parent must be.
 func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 	if block.NumberU64() == 0 {
@@ -102,7 +110,7 @@ func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 		return Input{}, err
 	}
 	if number+1 != block.NumberU64() {
-		return Input{}, ErrUnknownHash
+		return Input{}, &ParentError{block.NumberU64(), number}
 	}
 	parent, err := v.parent(ctx, number)
 	if err == nil {
