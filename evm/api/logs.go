@@ -31,7 +31,7 @@ func (a *API) logMethods(p parameters) []jsonrpc.Method {
 // logErrors are the errors of methods that search logs.
 var logErrors = append([]*jsonrpc.Error{
 	{Code: jsonrpc.CodeLimitExceeded, Message: "query returned more than 10000 results", Data: "Try with this block range [0x1, 0x2f]."},
-	{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"},
+	{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded", Data: "Try with this block range [0x1, 0x18]."},
 	{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"},
 	{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"},
 	{Code: jsonrpc.CodeServer, Message: "unknown block"},
@@ -59,20 +59,23 @@ func (a *API) appendFilteredLogs(ctx context.Context, filter parameter.LogFilter
 		out, err = a.appendLogsOf(limited, view, wanted, out)
 	}
 	if err != nil {
-		return out, logsError(ctx, err)
+		return out, logsError(ctx, wanted, err)
 	}
 	return out, nil
 }
 
 // logsError returns the error for a failed query of logs. The caller's time limit is that
-// of ctx; if the query has timed out but ctx has not, the query's own limit was reached.
-func logsError(ctx context.Context, err error) error {
+// of ctx; if the query has timed out but ctx has not, the query's own limit was reached. wanted
+// is nil if its range could not be resolved.
+func logsError(ctx context.Context, wanted *query.Filter, err error) error {
 	var tooMany *query.TooManyLogs
 	switch {
 	case errors.As(err, &tooMany):
 		return tooManyLogs(tooMany)
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && wanted == nil:
+		return parameter.SlowLogs(0, 0)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"}
+		return parameter.SlowLogs(wanted.From, wanted.To)
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (a *API) logMethods(p parameters) []jsonrpc.Method {
 // logErrors are the errors of methods that search logs.
 var logErrors = []*jsonrpc.Error{
 	{Code: jsonrpc.CodeLimitExceeded, Message: "query returned more than 10000 results", Data: "Try with this block range [0x1, 0x2f]."},
-	{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"},
+	{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded", Data: "Try with this block range [0x1, 0x18]."},
 	errRange, errBeyondHead,
 }
 
@@ -80,7 +80,7 @@ func (a *API) appendLogs(ctx context.Context, filter parameter.LogFilter, out []
 	})
 	switch {
 	case err != nil && limited.Err() != nil && ctx.Err() == nil:
-		return out, &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"}
+		return out, parameter.SlowLogs(wanted.From, wanted.To)
 	case err != nil && filter.Hash != nil && isUnknown(err):
 		return out, errBlock
 	}

@@ -194,6 +194,27 @@ func TestLogsAreCapped(t *testing.T) {
 	w.expect("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"latest"}]`, "-32005 query returned more than 10000 results")
 }
 
+// A search for logs that takes too long suggests half of its range, because indexers ask again for a
+// shorter range only if one is suggested.
+func TestSlowLogsSuggestARange(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 10})
+	n.Between = func(_ http.ResponseWriter, r *http.Request) bool {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte("eth_getLogs")) {
+			return false
+		}
+		<-r.Context().Done() // never answered
+		return true
+	}
+	w := serveWithin(t, 50*time.Millisecond, newStore(t), nil, n)
+	w.atHead(10)
+	w.expect("eth_getLogs", `[{"fromBlock":"0x2","toBlock":"0x9"}]`, "-32005 query timeout exceeded Try with this block range [0x2, 0x5].")
+	w.expect("eth_getLogs", `[{"fromBlock":"0x2","toBlock":"0x3"}]`, "-32005 query timeout exceeded Try with this block range [0x2, 0x2].")
+	w.expect("eth_getLogs", `[{"fromBlock":"0x2","toBlock":"0x2"}]`, "-32005 query timeout exceeded")
+	w.expect("eth_getLogs", fmt.Sprintf(`[{"blockHash":"%#x"}]`, n.Chain.Hash(2)), "-32005 query timeout exceeded")
+}
+
 // Whatever a node says, the error has the form of the specification.
 func TestErrors(t *testing.T) {
 	n := node(t, forwardtest.Chain{Head: 10})

@@ -52,6 +52,12 @@ func newStore(t *testing.T) kv.Store {
 // serve serves a network of nodes in a store, until the test ends or stop is called.
 func serve(t *testing.T, store kv.Store, change func(*Entries), nodes ...*forwardtest.Node) *world {
 	t.Helper()
+	return serveWithin(t, await.Patience, store, change, nodes...) // the race detector makes large answers slow
+}
+
+// serveWithin is serve with the time that a search for logs may take.
+func serveWithin(t *testing.T, logTime time.Duration, store kv.Store, change func(*Entries), nodes ...*forwardtest.Node) *world {
+	t.Helper()
 	e := Family{}.Entries().(*Entries)
 	e.Poll = 20 * time.Millisecond
 	for _, n := range nodes {
@@ -65,7 +71,7 @@ func serve(t *testing.T, store kv.Store, change func(*Entries), nodes ...*forwar
 		t.Fatal(err)
 	}
 	w := &world{t: t, store: store, network: opened.(*network)}
-	w.network.logTime = await.Patience // the race detector makes large answers slow
+	w.network.logTime = logTime
 	if w.methods, err = opened.Serve(t.Context(), family.Service{Name: "test", Filters: feed.Limits{}.WithDefaults()}); err != nil {
 		t.Fatal(err)
 	}
