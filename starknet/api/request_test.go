@@ -170,6 +170,25 @@ func TestTokensThatNoPageCameWith(t *testing.T) {
 	}
 }
 
+// TestTokenBeforeTheFirstBlock: a token of a server that has more blocks names one that is not here.
+func TestTokenBeforeTheFirstBlock(t *testing.T) {
+	blocks := next(made(2, 5), 30)
+	n := newNetwork(t, blocks[1:]...)
+	const filter = `"from_block":"latest"`
+	p, err := newNetwork(t, blocks...).pageOf(t, filter, 1, "")
+	if err != nil || p.Token == nil {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	token, err := paging.ParseToken([]byte(*p.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token.Next.Block = 5
+	if _, err := n.pageOf(t, filter, 1, token.String()); code(err) != 24 {
+		t.Errorf("%v, want code 24", err)
+	}
+}
+
 // TestRangesWithoutBlocks: what ends before it begins, and what is pending, is empty.
 func TestRangesWithoutBlocks(t *testing.T) {
 	n := newNetwork(t, next(made(2, 0), 30)...)
@@ -201,8 +220,10 @@ func TestOtherMethods(t *testing.T) {
 				t.Errorf("%s(%s): %s, %v, want %s", method, params, out, err, want)
 			}
 		}
-		if _, err := n.ask(t, method, `[1]`); code(err) != -32602 {
-			t.Errorf("%s with an argument: %v, want code -32602", method, err)
+		for _, params := range []string{`[1]`, `{"block_id":"latest"}`} {
+			if _, err := n.ask(t, method, params); code(err) != -32602 {
+				t.Errorf("%s(%s): %v, want code -32602", method, params, err)
+			}
 		}
 	}
 	for _, block := range blocks {
@@ -213,12 +234,13 @@ func TestOtherMethods(t *testing.T) {
 	}
 	for params, want := range map[string]int{
 		`["pending"]`: 0, `{"block_id":"latest"}`: 0, `[{"block_number":6}]`: 24, `[{"block_number":67}]`: 24, `[{"block_hash":"0x5"}]`: 24, `["earliest"]`: -32602, `[]`: -32602, `{}`: -32602,
+		`["latest","latest"]`: -32602, `{"block":"latest"}`: -32602, `{"block_id":"latest","more":1}`: 0, `{"block_id":"latest","block_id":"earliest"}`: -32602,
 	} {
 		if _, err := n.ask(t, "starknet_getBlockWithTxHashes", params); code(err) != want {
 			t.Errorf("block %s: %v, want code %d", params, err, want)
 		}
 	}
-	for params, want := range map[string]int{`["0x5"]`: 29, `{"transaction_hash":"0x5"}`: 29, `["5"]`: -32602, `[5]`: -32602} {
+	for params, want := range map[string]int{`["0x5"]`: 29, `{"transaction_hash":"0x5"}`: 29, `["5"]`: -32602, `[5]`: -32602, `["0x5","0x5"]`: -32602, `{"hash":"0x5"}`: -32602} {
 		if _, err := n.ask(t, "starknet_getTransactionReceipt", params); code(err) != want {
 			t.Errorf("receipt %s: %v, want code %d", params, err, want)
 		}

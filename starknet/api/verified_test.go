@@ -100,4 +100,6 @@ func TestUncoveredBlocksAreUnverified(t *testing.T) {
 	expect(false, "rollup_getEvents", page(0, 8, 1000, ""))
 	expect(true, "rollup_getEvents", page(0, 3, 1000, ""))
 	expect(true, "rollup_getEvents", page(0, 8, 1, ""))
+	expect(true, "starknet_blockNumber", `[]`)
+	expect(true, "starknet_blockHashAndNumber", `[]`)
 }
