@@ -121,11 +121,16 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 		}
 		return err
 	}
-	if status.Source == nil && status.Consensus == nil {
-		return nil
-	}
+	alone := status.Source == nil && status.Consensus == nil
 	if stopped := status.Stopped; stopped != nil {
-		return fmt.Errorf("following is stopped since %s: %s", time.Unix(stopped.Since, 0).UTC().Format(time.RFC3339), stopped.Why)
+		what := "following"
+		if alone {
+			what = "making blocks"
+		}
+		return fmt.Errorf("%s is stopped since %s: %s", what, time.Unix(stopped.Since, 0).UTC().Format(time.RFC3339), stopped.Why)
+	}
+	if alone {
+		return nil
 	}
 	if status.Refused != "" {
 		return errors.New("its store refuses writes: " + status.Refused)

@@ -75,7 +75,7 @@ type Retention struct {
 	Problem  string `json:"problem,omitempty"` // why it cannot be removed
 }
 
-// Stopped is why a network follows nothing, for a reason of its own such as a full disk. It
+// Stopped is why a network follows nothing, or a demo makes no blocks, for a reason of its own such as a full disk. It
 // goes on by itself when the cause is gone.
 type Stopped struct {
 	Why   string `json:"why"`

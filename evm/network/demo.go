@@ -108,7 +108,8 @@ func (d demoNetwork) makePast(ctx context.Context, i *imported, blocks uint64) e
 	return nil
 }
 
-// Start implements [family.Demo].
+// Start implements [family.Demo]. As in a network that follows nodes, an error such as a full disk stops
+// the blocks until its cause is gone.
 func (d demoNetwork) Start(ctx context.Context, n family.Network, interval time.Duration) (func(context.Context) error, error) {
 	served := n.(*network)
 	m, err := newMiner(ctx, d.by(served.executor.Config()), served)
@@ -119,7 +120,9 @@ func (d demoNetwork) Start(ctx context.Context, n family.Network, interval time.
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return m.follower.Run(ctx) })
 		group.Go(func() error { return m.runPool(ctx) })
-		group.Go(func() error { return family.AtIntervals(ctx, interval, m.mine) })
+		group.Go(func() error {
+			return m.mining.Keep(ctx, func(ctx context.Context) error { return family.AtIntervals(ctx, interval, m.mine) })
+		})
 		return group.Wait()
 	}, nil
 }

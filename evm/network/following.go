@@ -27,26 +27,39 @@ type following struct {
 	pursuit  *upstream.Pursuit           // follows the nodes' best head, or fetches missing blocks; nil without nodes
 	driven   *driven                     // by a consensus client; nil if the nodes say what the head is
 	clients  []*node.Client
-	tasks    []*retry.Task // that must not stop, for the network to follow
+	tasks    tasks // that must not stop, for the network to follow
 }
 
-// task returns a new task that must not stop, for the network to follow.
-func (f *following) task(name string) *retry.Task {
-	t := retry.New(name, slog.With("network", f.name))
-	f.tasks = append(f.tasks, t)
-	return t
+// tasks are those of a network that must not stop.
+type tasks []*retry.Task
+
+// begin adds a task.
+func (t *tasks) begin(name, network string) *retry.Task {
+	task := retry.New(name, slog.With("network", network))
+	*t = append(*t, task)
+	return task
+}
+
+// stopped returns why one of the tasks is stopped, nil if none is.
+func (t tasks) stopped() *retry.Stop {
+	for _, task := range t {
+		if stopped := task.Stopped(); stopped != nil {
+			return stopped
+		}
+	}
+	return nil
 }
 
 // follow makes the network ready to follow its nodes, or its consensus client. It does
 // so while run runs.
 func (n *network) follow(ctx context.Context, s family.Service) error {
 	f := &following{name: s.Name, follower: n.follower(ingest.DefaultDepths())}
-	f.follower.Task = f.task("settle blocks")
+	f.follower.Task = f.tasks.begin("settle blocks", s.Name)
 	task := "follow the best head"
 	if n.entries.Engine.Listen != "" {
 		task = "fetch missing blocks"
 	}
-	config := upstream.Config{Task: f.task(task), Quorum: n.entries.Quorum, Follower: f.follower}
+	config := upstream.Config{Task: f.tasks.begin(task, s.Name), Quorum: n.entries.Quorum, Follower: f.follower}
 	var err error
 	if f.clients, err = n.connect(ctx, s, &config); err != nil {
 		return err
@@ -86,10 +99,10 @@ func (n *network) connect(ctx context.Context, s family.Service, config *upstrea
 }
 
 // newPool gives the network a pool. run adapts the pool to every new head.
-func (n *network) newPool(s family.Service) (waiting *pool.Pool, run func(context.Context) error) {
+func (n *network) newPool(name string) (waiting *pool.Pool, run func(context.Context) error) {
 	waiting = pool.New(n.executor.Config(), pool.DefaultLimits())
 	n.chain.SetPool(waiting)
-	pooling := retry.New("adapt the pool to the head", slog.With("network", s.Name))
+	pooling := retry.New("adapt the pool to the head", slog.With("network", name))
 	return waiting, func(ctx context.Context) error {
 		return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.RunPool(ctx, pooling.Succeeded) })
 	}
@@ -98,7 +111,7 @@ func (n *network) newPool(s family.Service) (waiting *pool.Pool, run func(contex
 // newFollowedPool is newPool for a pool that also gets the transactions that wait at the nodes
 // of a configuration.
 func (n *network) newFollowedPool(s family.Service, config *upstream.Config) (run func(context.Context) error) {
-	waiting, run := n.newPool(s)
+	waiting, run := n.newPool(s.Name)
 	if n.entries.Pool != poolSent {
 		config.Waiting = func(ctx context.Context, tx *types.Transaction) {
 			// A transaction that is refused here was accepted by a node with other
@@ -127,16 +140,6 @@ func (f *following) run(ctx context.Context) error {
 		client.Close()
 	}
 	return err
-}
-
-// stopped returns why following is stopped, nil if it is not.
-func (f *following) stopped() *retry.Stop {
-	for _, task := range f.tasks {
-		if stopped := task.Stopped(); stopped != nil {
-			return stopped
-		}
-	}
-	return nil
 }
 
 // forward sends a transaction to the nodes. If a node refuses it, the client gets the
@@ -172,7 +175,7 @@ func (f *following) syncing() (api.Sync, bool) {
 		sync.Highest = max(head, now.Best)
 		far = f.driven == nil && sync.Highest > head+upstream.Behind
 	}
-	return sync, far || f.stopped() != nil
+	return sync, far || f.tasks.stopped() != nil
 }
 
 // status is nil if there are no nodes.
@@ -180,7 +183,7 @@ func (f *following) status() *family.SourceStatus {
 	if f.pursuit == nil {
 		return nil
 	}
-	now, head, stopped := f.pursuit.Status(), f.follower.Forkchoice().Head.Ref().Number, f.stopped()
+	now, head, stopped := f.pursuit.Status(), f.follower.Forkchoice().Head.Ref().Number, f.tasks.stopped()
 	status := &family.SourceStatus{Problem: now.Problem, Best: now.Best, Reached: now.Reached, Behind: now.Best - min(now.Best, head)}
 	if stopped != nil {
 		status.Problem = stopped.Err.Error()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/big"
+	"slices"
 	"time"
 
 	"ashlar/chain"
@@ -16,6 +17,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/evm/source/demo"
 	"ashlar/history/tip"
+	"ashlar/retry"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
@@ -35,12 +37,14 @@ type miner struct {
 	pool     *pool.Pool
 	traffic  *demo.Traffic
 	next     uint64
+	contents *demo.Contents // of the next block, if it was begun; nil: the traffic has not given them yet
+	mining   *retry.Task
 	log      *slog.Logger
 }
 
 // newMiner continues the network at its head.
 func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, error) {
-	n.chain.SetPool(pool.New(n.executor.Config(), pool.DefaultLimits()))
+	waiting, runPool := n.newPool(n.name)
 	view, err := n.chain.View()
 	if err != nil {
 		return nil, err
@@ -51,9 +55,10 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 		return nil, err
 	}
 	m := &miner{
-		follower: n.follower(ingest.DefaultDepths()), runPool: func(ctx context.Context) error { return n.chain.RunPool(ctx, nil) }, tip: n.tip, pool: n.chain.Pool(),
-		chain: n.chain, traffic: traffic, next: last + 1, log: n.log(),
+		follower: n.follower(ingest.DefaultDepths()), runPool: runPool, tip: n.tip, pool: waiting,
+		chain: n.chain, traffic: traffic, next: last + 1, log: n.log(), mining: n.mining.begin("make blocks", n.name),
 	}
+	m.follower.Task = n.mining.begin("settle blocks", n.name)
 	if n.tip.Forkchoice().Finalized == (chain.Ref{}) { // the past that was just made
 		settled := n.tip.Forkchoice().Head.Settled()
 		err = m.follower.SetHead(ctx, view.Head().Hash, settled, settled)
@@ -91,13 +96,19 @@ func nonces(ctx context.Context, state evm.State) func(common.Address) (uint64, 
 }
 
 // mine builds the next block, of this moment, from the network's own traffic and
-// from what waits in its pool.
+// from what waits in its pool. After an error it can be called again.
 func (m *miner) mine(ctx context.Context) error {
 	block, leftOut, err := m.follower.Build(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
-		contents, err := m.traffic.Next(m.next, baseFee)
-		attributes := attributesOf(contents, parent)
+		if m.contents == nil {
+			contents, err := m.traffic.Next(m.next, baseFee)
+			if err != nil {
+				return execute.Attributes{}, nil, err
+			}
+			m.contents = &contents
+		}
+		attributes := attributesOf(*m.contents, parent)
 		attributes.Timestamp = max(uint64(time.Now().Unix()), parent.Time+1)
-		return attributes, append(contents.Transactions, m.pool.Executable(baseFee, parent.GasLimit)...), err
+		return attributes, slices.Concat(m.contents.Transactions, m.pool.Executable(baseFee, parent.GasLimit)), nil
 	})
 	if err != nil {
 		return err
@@ -109,10 +120,14 @@ func (m *miner) mine(ctx context.Context) error {
 			m.pool.Remove(hash) // it would be left out again
 		}
 	}
-	m.next++
 	safe, finalized := m.forkchoice(block.NumberU64())
-	if err := m.follower.SetHead(ctx, block.Hash(), safe, finalized); err != nil || len(leftOut) == 0 {
+	if err := m.follower.SetHead(ctx, block.Hash(), safe, finalized); err != nil {
 		return err
+	}
+	m.next, m.contents = m.next+1, nil
+	m.mining.Succeeded()
+	if len(leftOut) == 0 {
+		return nil
 	}
 	view, err := m.chain.View()
 	if err != nil {

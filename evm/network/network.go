@@ -40,6 +40,7 @@ type network struct {
 	passing   *passing               // nil if no transactions are passed to nodes while another process follows
 	checked   *checked               // nil unless what the archive lacks is read from other nodes
 	following *following             // nil if the network has neither source nor engine
+	mining    tasks                  // that make the demo's blocks; none in other networks
 	retention *retention             // nil if all history is kept, or another process writes
 	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
 }
@@ -69,7 +70,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 			return nil, err
 		}
 		if !n.entries.executes() && n.entries.Pool != poolNone {
-			_, n.checked.runPool = n.newPool(s)
+			_, n.checked.runPool = n.newPool(s.Name)
 		}
 	}
 	if n.watched != nil && n.tip != nil {
@@ -180,14 +181,16 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 			status.Consensus = &family.ConsensusStatus{Client: "light client", Forkchoice: status.LightClient.Named, Behind: status.Source.Behind}
 		}
 	}
+	stopped := n.mining.stopped()
 	if n.following != nil {
 		status.Source = joinSources(n.following.status(), status.Source)
-		if stopped := n.following.stopped(); stopped != nil {
-			status.Stopped = &family.Stopped{Why: stopped.Err.Error(), Since: stopped.Since.Unix()}
-		}
+		stopped = n.following.tasks.stopped()
 		if n.following.driven != nil {
 			status.Consensus = n.following.driven.status()
 		}
+	}
+	if stopped != nil {
+		status.Stopped = &family.Stopped{Why: stopped.Err.Error(), Since: stopped.Since.Unix()}
 	}
 	return status, nil
 }

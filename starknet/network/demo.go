@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"ashlar/chain"
 	"ashlar/family"
 	"ashlar/kv"
+	"ashlar/retry"
 	"ashlar/starknet"
 	"ashlar/starknet/ingest"
 	"ashlar/starknet/source/synthetic"
@@ -45,13 +47,18 @@ func (demo) Create(ctx context.Context, p family.Place, blocks uint64) (err erro
 	return a.Append(ctx, past...)
 }
 
-// Start implements [family.Demo].
+// Start implements [family.Demo]. As in a network that follows nodes, an error such as a full disk stops
+// the blocks until its cause is gone.
 func (demo) Start(_ context.Context, n family.Network, interval time.Duration) (func(context.Context) error, error) {
-	s, err := newSequencer(n.(*network))
+	served := n.(*network)
+	s, err := newSequencer(served)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return family.AtIntervals(ctx, interval, s.append) }, nil
+	served.making = s.making
+	return func(ctx context.Context) error {
+		return s.making.Keep(ctx, func(ctx context.Context) error { return family.AtIntervals(ctx, interval, s.append) })
+	}, nil
 }
 
 // Introduce implements [family.Demo].
@@ -68,12 +75,14 @@ func (demo) Introduce(out io.Writer, url string, _ uint64) error {
 type sequencer struct {
 	follower *ingest.Follower
 	made     *synthetic.Chain
+	begun    *starknet.Block // the next block, if an error has interrupted it
+	making   *retry.Task
 }
 
 // newSequencer continues the network at its head.
 func newSequencer(n *network) (*sequencer, error) {
 	head := n.follower.Tip().Forkchoice().Head.Ref()
-	s := &sequencer{follower: n.follower, made: synthetic.New(synthetic.Default())}
+	s := &sequencer{follower: n.follower, made: synthetic.New(synthetic.Default()), making: retry.New("make blocks", slog.With("network", n.name))}
 	for last := (chain.Ref{}); last != head; {
 		if last = s.made.Next().Ref(); last.Number > head.Number {
 			return nil, fmt.Errorf("block %s is not of the demo's chain", head)
@@ -82,9 +91,19 @@ func newSequencer(n *network) (*sequencer, error) {
 	return s, nil
 }
 
-// append makes the next block, of this moment.
+// append makes the next block, of this moment. After an error it can be called again.
 func (s *sequencer) append(ctx context.Context) error {
-	block := s.made.Next()
-	block.Timestamp = uint64(time.Now().Unix())
-	return s.follower.Append(ctx, block)
+	if s.begun == nil {
+		s.begun = s.made.Next()
+		s.begun.Timestamp = uint64(time.Now().Unix())
+	}
+	// A block that could not be settled is the head all the same.
+	if s.follower.Tip().Forkchoice().Head.Ref() != s.begun.Ref() {
+		if err := s.follower.Append(ctx, s.begun); err != nil {
+			return err
+		}
+	}
+	s.begun = nil
+	s.making.Succeeded()
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
+	"ashlar/retry"
 	"ashlar/starknet"
 	"ashlar/starknet/api"
 	"ashlar/starknet/archive"
@@ -35,6 +36,7 @@ type network struct {
 	source  source               // the nodes that are followed; nil for none
 	layer1  source               // the same, also if another process follows them
 	stopped atomic.Pointer[stop] // why they are not followed for now; nil while they are
+	making  *retry.Task          // of the demo's blocks; nil in other networks
 
 	hashes    *blockhash.Checker // of its blocks
 	unchecked atomic.Uint64      // blocks whose hash cannot be recomputed
@@ -122,6 +124,9 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 		}
 		status.First, status.Head, status.HeadHash, status.HeadTime = span.First, header.Number, header.Hash.String(), header.Timestamp
 		status.Settled = n.archive.Span().Last.Number
+	}
+	if stopped := n.making.Stopped(); stopped != nil {
+		status.Stopped = &family.Stopped{Why: stopped.Err.Error(), Since: stopped.Since.Unix()}
 	}
 	if n.source != nil {
 		status.Source = n.sourceStatus(status.Head)
