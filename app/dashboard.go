@@ -31,6 +31,7 @@ func (s *Service) newDashboard() (http.Handler, error) {
 			s.handler.Do(ctx, gateway.Call(c), func(r gateway.Reply) { read(site.Answer(r)) })
 		},
 		Status: func() bool { return s.current.Load().Dashboard.Status },
+		URL:    func() string { return s.current.Load().DashboardURL() },
 		Log:    slog.Default(),
 
 		Provider: s.provider, Provided: s.config.Accounts.OIDC.Policy(),

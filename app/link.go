@@ -19,8 +19,8 @@ func DashboardURL(c *config.Config, port string) string {
 	if len(c.Dashboard.Hosts) == 0 {
 		return ""
 	}
-	if link := strings.TrimSuffix(c.Accounts.Mail.Link, "/"); link != "" {
-		return link
+	if configured := c.DashboardURL(); configured != "" {
+		return configured
 	}
 	scheme, usual := "http", "80"
 	if c.TLS.Certificate != "" || len(c.TLS.ACME.Domains) > 0 {

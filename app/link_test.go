@@ -34,7 +34,11 @@ func TestDashboardURL(t *testing.T) {
 			c.Dashboard.Hosts, c.Listen = []string{"*"}, "192.0.2.7:8545"
 		}},
 		{"IPv6", "", "http://[::1]", func(c *config.Config) { c.Dashboard.Hosts, c.Listen = []string{"[::1]"}, ":80" }},
-		{"behind a proxy", "", "https://rpc.example.org", func(c *config.Config) { c.Accounts.Mail.Link = "https://rpc.example.org/" }},
+		{"behind a proxy", "1234", "https://dash.example.org", func(c *config.Config) { c.Dashboard.URL = "https://dash.example.org/" }},
+		{"other than in e-mails", "", "https://dash.example.org", func(c *config.Config) {
+			c.Dashboard.URL, c.Accounts.Mail.Link = "https://dash.example.org", "https://rpc.example.org"
+		}},
+		{"as in e-mails", "", "https://rpc.example.org", func(c *config.Config) { c.Accounts.Mail.Link = "https://rpc.example.org/" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			made := config.Default()

@@ -158,6 +158,8 @@ type Dashboard struct {
 	// Hosts are those at which every path of the public listener that is not JSON-RPC's
 	// is the dashboard's; "*" for all, empty: there is no dashboard.
 	Hosts []string `yaml:"hosts"`
+	// URL is where users reach it, at one of Hosts; empty: not known, see [Config.DashboardURL].
+	URL string `yaml:"url"`
 	// Status says that everybody can see the status page.
 	Status bool `yaml:"status"`
 }

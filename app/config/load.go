@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -59,6 +60,9 @@ func parse(path string, text []byte, families family.Families) (Config, error) {
 	}
 	if err := yaml.NodeToValue(body, &c, yaml.Strict()); err != nil {
 		return c, syntaxError(path, err)
+	}
+	if c.Accounts.Mail.Server != "" {
+		c.Accounts.Mail.Link = cmp.Or(c.Accounts.Mail.Link, c.Dashboard.URL)
 	}
 	wrong := c.readOwn(path, own, families)
 	return c, errors.Join(wrong, checkRules(path, text, c.rules(families)))

@@ -35,6 +35,7 @@ func (c *Config) rules(families family.Families) []rule {
 		}},
 		{"$.hosts", func() error { return each(c.Hosts, gateway.CheckPattern) }},
 		{"$.dashboard.hosts", func() error { return each(c.Dashboard.Hosts, gateway.CheckPagesHost) }},
+		{"$.dashboard.url", c.Dashboard.checkURL},
 		{"$.origins", func() error { return each(c.Origins, checkOrigin) }},
 		{"$.proxies", func() error { _, err := c.ParsedProxies(); return err }},
 		{"$.tls", c.TLS.check},

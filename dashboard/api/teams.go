@@ -7,7 +7,6 @@ import (
 
 	"ashlar/account"
 	"ashlar/dashboard/signin"
-	"ashlar/dashboard/site"
 	"ashlar/dashboard/teams"
 )
 
@@ -112,7 +111,7 @@ func (c *call) invite() (int, any, error) {
 	token, i, err := c.config.Accounts.Invite(c.r.Context(), account.NewInvitation{
 		Email: asked.Email, Team: c.Account.ID, TeamRole: asked.Role, By: c.who.ID, Valid: time.Duration(asked.ValidSeconds) * time.Second,
 	})
-	link := site.LinkTo(c.r, teams.JoinPath, signin.FieldInvitation, token)
+	link := c.config.LinkTo(c.r, teams.JoinPath, signin.FieldInvitation, token)
 	return http.StatusCreated, invitationAnswer{i.ID, i.Email, i.TeamRole, i.Expires, link}, err
 }
 

@@ -150,8 +150,11 @@ type Config struct {
 	// Allowance returns the limits of credits that apply to a key.
 	Allowance func(*account.Key) account.Allowance
 	Call      Caller
-	Status    func() bool  // the status page is public
-	Log       *slog.Logger // nil: slog.Default()
+	Status    func() bool // the status page is public
+	// URL returns where users reach the dashboard, without a final slash; nil or empty: where the
+	// visitor reaches it.
+	URL func() string
+	Log *slog.Logger // nil: slog.Default()
 
 	Provider *oidc.Provider   // with which users sign in; nil: none
 	Provided account.Provided // who gets an account by doing so

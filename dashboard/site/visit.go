@@ -350,9 +350,21 @@ func StatusOf(f *Form) int {
 }
 
 // LinkTo returns a page's full URL, to be sent to a user.
-func (v *Visit) LinkTo(path, name, value string) string { return LinkTo(v.R, path, name, value) }
+func (v *Visit) LinkTo(path, name, value string) string {
+	return v.Config.LinkTo(v.R, path, name, value)
+}
 
 // LinkTo is [Visit.LinkTo] for other requests than visits.
-func LinkTo(r *http.Request, path, name, value string) string {
-	return fmt.Sprintf("%s://%s%s?%s=%s", Scheme(r), r.Host, path, name, url.QueryEscape(value))
+func (c *Config) LinkTo(r *http.Request, path, name, value string) string {
+	return c.at(r) + path + "?" + name + "=" + url.QueryEscape(value)
+}
+
+// at returns the URL of the dashboard, without a final slash.
+func (c *Config) at(r *http.Request) string {
+	if c.URL != nil {
+		if configured := c.URL(); configured != "" {
+			return configured
+		}
+	}
+	return Scheme(r) + "://" + r.Host
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,9 +25,15 @@ func TestGuide(t *testing.T) {
 	service := imported(t)
 	address := freeAddress(t)
 	config := replace(t, guide(t, "# Behind a reverse proxy or load balancer"), "127.0.0.1:8545", address) + guide(t, "## Opening the dashboard")
-	serve(t, service, address, config+"data: "+service.Data+"\n")
+	server := serve(t, service, address, config+"data: "+service.Data+"\n")
 	paths := []string{"/etc/ssl/example.org.pem", cert, "/etc/ssl/example.org.key", key, "127.0.0.1:8545", address}
 
+	t.Run("Caddy", func(t *testing.T) {
+		proxy := caddy(t, replace(t, guide(t, "## Caddy"), paths...))
+		j := journey{service, proxy, roots, "second@example.org"}
+		j.opens(t, firstLink.FindString(server.Output())) // before there is an operator
+		j.run(t)
+	})
 	t.Run("nginx", func(t *testing.T) {
 		bin, proxy := program(t, "nginx", "ASHLAR_NGINX"), freeAddress(t)
 		dir := t.TempDir()
@@ -39,10 +46,6 @@ func TestGuide(t *testing.T) {
 		j := journey{service, proxy, roots, "first@example.org"}
 		j.run(t)
 		j.withoutHost(t)
-	})
-	t.Run("Caddy", func(t *testing.T) {
-		proxy := caddy(t, replace(t, guide(t, "## Caddy"), paths...))
-		journey{service, proxy, roots, "second@example.org"}.run(t)
 	})
 }
 
@@ -113,12 +116,43 @@ func (j journey) withoutHost(t *testing.T) {
 	}
 }
 
-// dashboard creates an operator with the command of the guide, and sets its password.
-func (j journey) dashboard(t *testing.T, client *http.Client) {
-	token, err := exec.CommandContext(t.Context(), j.service.Bin, "account", "create", "--data", j.service.Data, j.operator, "--role", "operator").Output()
-	if err != nil {
-		t.Fatal(err)
+// firstLink matches the link in a server's log that creates the first operator.
+var firstLink = regexp.MustCompile(`[a-z]+://[^ "]+/setup[?]token=[0-9a-f]+`)
+
+// opens opens a link as a browser does, and expects a page with a form for a password.
+func (j journey) opens(t *testing.T, link string) {
+	if link == "" {
+		t.Fatal("there is no link to open")
 	}
+	client := clientOf(t, j.proxy, "127.0.0.1", j.roots)
+	await(t, func() error { // the proxy may still be starting
+		response, err := client.Get(link)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		page, err := io.ReadAll(response.Body)
+		if response.StatusCode != http.StatusOK || !strings.Contains(string(page), `name="password"`) {
+			t.Errorf("%s: %s %v\n%s", link, response.Status, err, page)
+		}
+		return nil
+	})
+}
+
+// dashboard creates an operator with the command of the guide, opens the link that it prints, and sets the password.
+func (j journey) dashboard(t *testing.T, client *http.Client) {
+	var printed strings.Builder
+	create := exec.CommandContext(t.Context(), j.service.Bin, "account", "create", "--data", j.service.Data, j.operator, "--role", "operator")
+	create.Stderr = &printed
+	token, err := create.Output()
+	if err != nil {
+		t.Fatalf("%v %s", err, &printed)
+	}
+	_, link, _ := strings.Cut(strings.TrimSpace(printed.String()), "link: ")
+	if !strings.HasPrefix(link, "https://dash.example.org/") {
+		t.Fatalf("printed: %q, expected a link to the proxy", &printed)
+	}
+	j.opens(t, link)
 	form := url.Values{"token": {strings.TrimSpace(string(token))}, "password": {"correct horse battery staple"}}
 	response, err := client.PostForm("https://dash.example.org/reset", form)
 	if err != nil {
