@@ -56,28 +56,26 @@ func deletePerson(v *site.Visit) error {
 	if a.ID == v.Who.ID {
 		return v.Redirect("/account/delete") // which asks for the password
 	}
-	f := deleteForm(v, a)
-	by, err := v.ReadReproof(f, "")
+	f := v.ReadProven(deleteForm(v, a), "")
 	if typed := f.Value(site.FieldTypedName); typed != "" && !strings.EqualFold(typed, a.Label()) {
 		f.Fail(site.FieldTypedName, "This is not what identifies the account.")
 	}
-	accounts, ctx := v.Config.Accounts, v.R.Context()
-	if err == nil && f.OK() {
-		if err = v.Reprove(by); err == nil {
-			_, err = accounts.Delete(ctx, a.ID.String())
-		}
-		if err == nil {
-			v.Say("The account " + a.Label() + " was deleted.")
-			return v.Redirect("/people")
-		}
-	}
-	switch {
-	case errors.Is(err, account.ErrLastOperator), errors.Is(err, account.ErrLastOwner):
-		f.Problem = site.Sentence(err.Error())
-	case err != nil:
-		if err := site.ProofRefused(f, "", err); err != nil {
+	deleted, err := f.Act(func(by account.Reproof) error {
+		if err := v.Reprove(by); err != nil {
 			return err
 		}
+		_, err := v.Config.Accounts.Delete(v.R.Context(), a.ID.String())
+		if errors.Is(err, account.ErrLastOperator) || errors.Is(err, account.ErrLastOwner) {
+			f.Problem, err = site.Sentence(err.Error()), nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !deleted:
+		return askDeletion(v, a, f.Form)
 	}
-	return askDeletion(v, a, f)
+	v.Say("The account " + a.Label() + " was deleted.")
+	return v.Redirect("/people")
 }

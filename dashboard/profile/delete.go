@@ -38,29 +38,27 @@ func askDeletion(v *site.Visit, f *site.Form) error {
 
 // deleteAccount deletes the account of the signed-in user.
 func deleteAccount(v *site.Visit) error {
-	f := deleteForm(v)
-	by, err := v.ReadReproof(f, "")
+	f := v.ReadProven(deleteForm(v), "")
 	if f.OK() && !strings.EqualFold(f.Value(site.FieldTypedName), v.Who.Email) {
 		f.Fail(site.FieldTypedName, "This is not the account’s e-mail address.")
 	}
-	accounts, ctx := v.Config.Accounts, v.R.Context()
-	if err == nil && f.OK() {
-		if err = v.Reprove(by); err == nil {
-			_, err = accounts.Delete(ctx, v.Who.ID.String())
-		}
-		if err == nil {
-			return leave(v)
-		}
-	}
-	switch {
-	case errors.Is(err, account.ErrLastOperator), errors.Is(err, account.ErrLastOwner):
-		f.Problem = site.Sentence(err.Error())
-	case err != nil:
-		if err := site.ProofRefused(f, "", err); err != nil {
+	deleted, err := f.Act(func(by account.Reproof) error {
+		if err := v.Reprove(by); err != nil {
 			return err
 		}
+		_, err := v.Config.Accounts.Delete(v.R.Context(), v.Who.ID.String())
+		if errors.Is(err, account.ErrLastOperator) || errors.Is(err, account.ErrLastOwner) {
+			f.Problem, err = site.Sentence(err.Error()), nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !deleted:
+		return askDeletion(v, f.Form)
 	}
-	return askDeletion(v, f)
+	return leave(v)
 }
 
 // leave ends the session of a deleted account.

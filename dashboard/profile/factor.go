@@ -68,46 +68,44 @@ func showFactorPage(v *site.Visit, p factorPage) error {
 // enrol adds an authenticator app. Only this answer shows the recovery codes.
 func enrol(v *site.Visit) error {
 	secret := totp.Secret(v.R.PostForm.Get("secret")) // that the page with the form showed
-	f := enrolForm(v)
-	by, err := v.ReadReproof(f, prefixAdd)
-	if err == nil && f.OK() {
-		var codes []string
-		var session account.Session
-		if codes, session, err = v.Config.Accounts.Enrol(v.R.Context(), v.Who.ID, secret, f.Value("code"), by); err == nil {
-			if err := v.Continue(session); err != nil {
-				return err
-			}
-			return showCodes(v, codes)
+	f := v.ReadProven(enrolForm(v), prefixAdd)
+	var codes []string
+	var session account.Session
+	added, err := f.Act(func(by account.Reproof) (err error) {
+		codes, session, err = v.Config.Accounts.Enrol(v.R.Context(), v.Who.ID, secret, f.Value("code"), by)
+		var invalid *account.Invalid
+		if errors.As(err, &invalid) { // about the new code
+			err = f.Refused(err)
 		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !added:
+		return showFactorPage(v, factorPage{Secret: secret, Enrol: f.Form})
 	}
-	var invalid *account.Invalid
-	if errors.As(err, &invalid) { // about the new code
-		err = f.Refused(err)
+	if err := v.Continue(session); err != nil {
+		return err
 	}
-	if err != nil {
-		if err := site.ProofRefused(f, prefixAdd, err); err != nil {
-			return err
-		}
-	}
-	return showFactorPage(v, factorPage{Secret: secret, Enrol: f})
+	return showCodes(v, codes)
 }
 
 // renewRecovery replaces the recovery codes. Only this answer shows the new ones.
 func renewRecovery(v *site.Visit) error {
-	f := confirmForm(v, prefixRenew)
-	by, err := v.ReadReproof(f, prefixRenew)
-	if err == nil && f.OK() {
-		var codes []string
-		if codes, err = v.Config.Accounts.RenewRecovery(v.R.Context(), v.Who.ID, by); err == nil {
-			return showCodes(v, codes)
-		}
+	f := v.ReadProven(confirmForm(v, prefixRenew), prefixRenew)
+	var codes []string
+	renewed, err := f.Act(func(by account.Reproof) (err error) {
+		codes, err = v.Config.Accounts.RenewRecovery(v.R.Context(), v.Who.ID, by)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !renewed:
+		return showFactorPage(v, factorPage{Renew: f.Form})
 	}
-	if err != nil {
-		if err := site.ProofRefused(f, prefixRenew, err); err != nil {
-			return err
-		}
-	}
-	return showFactorPage(v, factorPage{Renew: f})
+	return showCodes(v, codes)
 }
 
 // showCodes shows new recovery codes with the account's current state.
@@ -122,19 +120,18 @@ func showCodes(v *site.Visit, codes []string) error {
 
 // removeFactor removes the authenticator app.
 func removeFactor(v *site.Visit) error {
-	f := confirmForm(v, prefixRemove)
-	by, err := v.ReadReproof(f, prefixRemove)
-	if err == nil && f.OK() {
-		var changed account.Account
-		if changed, err = v.Config.Accounts.Unenrol(v.R.Context(), v.Who.ID, by); err == nil {
-			v.SayDone("The authenticator app was removed.", changed.Unsaved)
-			return v.Redirect("/account")
-		}
+	f := v.ReadProven(confirmForm(v, prefixRemove), prefixRemove)
+	var changed account.Account
+	removed, err := f.Act(func(by account.Reproof) (err error) {
+		changed, err = v.Config.Accounts.Unenrol(v.R.Context(), v.Who.ID, by)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !removed:
+		return showFactorPage(v, factorPage{Remove: f.Form})
 	}
-	if err != nil {
-		if err := site.ProofRefused(f, prefixRemove, err); err != nil {
-			return err
-		}
-	}
-	return showFactorPage(v, factorPage{Remove: f})
+	v.SayDone("The authenticator app was removed.", changed.Unsaved)
+	return v.Redirect("/account")
 }

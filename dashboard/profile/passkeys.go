@@ -84,25 +84,20 @@ func showPasskeys(v *site.Visit, p passkeysPage) (err error) {
 // addPasskey begins to make a passkey, once the user has proved who they are: otherwise a device
 // would keep passkeys that are not registered.
 func addPasskey(v *site.Visit) error {
-	f := addPasskeyForm(v)
-	by, err := v.ReadReproof(f, prefixAdd)
-	if err == nil && f.OK() {
+	f := v.ReadProven(addPasskeyForm(v), prefixAdd)
+	proved, err := f.Act(func(by account.Reproof) error {
 		if err := account.CheckPasskeyName(f.Value("name")); err != nil {
-			if err := f.Refused(err); err != nil {
-				return err
-			}
-			return showPasskeys(v, passkeysPage{Add: f})
+			return f.Refused(err)
 		}
-		if err = v.Reprove(by); err == nil {
-			return makePasskey(v, f.Value("name"))
-		}
+		return v.Reprove(by)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !proved:
+		return showPasskeys(v, passkeysPage{Add: f.Form})
 	}
-	if err != nil {
-		if err := site.ProofRefused(f, prefixAdd, err); err != nil {
-			return err
-		}
-	}
-	return showPasskeys(v, passkeysPage{Add: f})
+	return makePasskey(v, f.Value("name"))
 }
 
 // makePasskey asks the browser to make a passkey.
@@ -186,23 +181,22 @@ func removePasskey(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	f := removePasskeyForm(v, all)
-	by, err := v.ReadReproof(f, prefixRemove)
-	if err == nil && f.OK() {
-		var id []byte
-		if id, err = base64.RawURLEncoding.DecodeString(f.Value("which")); err != nil {
+	f := v.ReadProven(removePasskeyForm(v, all), prefixRemove)
+	var changed account.Account
+	removed, err := f.Act(func(by account.Reproof) error {
+		id, err := base64.RawURLEncoding.DecodeString(f.Value("which"))
+		if err != nil {
 			return site.ErrForm // it is one of the choices
 		}
-		var changed account.Account
-		if changed, err = v.Config.Accounts.RemovePasskey(v.R.Context(), v.Who.ID, id, by); err == nil {
-			v.SayDone("The passkey was removed. Remove it from the device or password manager, too.", changed.Unsaved)
-			return v.Redirect("/account/passkeys")
-		}
+		changed, err = v.Config.Accounts.RemovePasskey(v.R.Context(), v.Who.ID, id, by)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !removed:
+		return showPasskeys(v, passkeysPage{Remove: f.Form})
 	}
-	if err != nil {
-		if err := site.ProofRefused(f, prefixRemove, err); err != nil {
-			return err
-		}
-	}
-	return showPasskeys(v, passkeysPage{Remove: f})
+	v.SayDone("The passkey was removed. Remove it from the device or password manager, too.", changed.Unsaved)
+	return v.Redirect("/account/passkeys")
 }

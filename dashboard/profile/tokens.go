@@ -46,27 +46,25 @@ func showTokens(v *site.Visit, p tokensPage) error {
 
 // createToken handles the form of tokens. Only this answer shows the token.
 func createToken(v *site.Visit) error {
-	p := tokensPage{Form: tokenForm(v)}
-	by, err := v.ReadReproof(p.Form, "")
-	days, wrong := strconv.Atoi(p.Form.Value("expires"))
-	if err == nil && (wrong != nil || !p.Form.OK()) {
-		return showTokens(v, p)
-	}
-	text := ""
-	if err == nil {
-		text, err = newToken(v, p.Form.Value("name"), time.Duration(days)*24*time.Hour, by)
-	}
-	switch {
-	case err == nil:
-		p.Form, p.New = tokenForm(v), text
-	case errors.Is(err, account.ErrTooMany):
-		p.Form.Problem = site.Sentence(err.Error())
-	default:
-		if err := site.ProofRefused(p.Form, "", err); err != nil {
-			return err
+	f, text := v.ReadProven(tokenForm(v), ""), ""
+	created, err := f.Act(func(by account.Reproof) error {
+		days, err := strconv.Atoi(f.Value("expires"))
+		if err != nil {
+			return site.ErrForm // it is one of the choices
 		}
+		text, err = newToken(v, f.Value("name"), time.Duration(days)*24*time.Hour, by)
+		if errors.Is(err, account.ErrTooMany) {
+			f.Problem, err = site.Sentence(err.Error()), nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !created:
+		return showTokens(v, tokensPage{Form: f.Form})
 	}
-	return showTokens(v, p)
+	return showTokens(v, tokensPage{Form: tokenForm(v), New: text})
 }
 
 // newToken creates a token and returns its text. A proof is consumed only if the rest is valid.

@@ -55,13 +55,37 @@ func (v *Visit) ReadProof(f *Form, prefix string) (account.Proof, error) {
 	return account.Proof{Code: f.Value(prefix + "code"), Passkey: answer}, err
 }
 
-// ReadReproof reads a form with ProofFields.
-func (v *Visit) ReadReproof(f *Form, prefix string) (account.Reproof, error) {
+// ProvenForm is a form with ProofFields, as it was sent.
+type ProvenForm struct {
+	*Form
+	prefix string // of the names of the proof's fields
+	by     account.Reproof
+	err    error // of reading the proof
+}
+
+// ReadProven reads a form with ProofFields of a prefix.
+func (v *Visit) ReadProven(f *Form, prefix string) *ProvenForm {
 	proof, err := v.ReadProof(f, prefix)
 	if err == nil && v.Who.SecondFactor.IsZero() {
 		err = v.Fresh()
 	}
-	return account.Reproof{Password: f.Value(prefix + "password"), Proof: proof, Address: Client(v.R)}, err
+	return &ProvenForm{f, prefix, account.Reproof{Password: f.Value(prefix + "password"), Proof: proof, Address: Client(v.R)}, err}
+}
+
+// Act calls act with the proof, which act must check and consume, and reports whether the form has no problems
+// afterwards. Otherwise it is to be shown again: a proof that is refused has become a problem of its field. If it has
+// problems before, act is not called, because a proof counts once: check all other fields first.
+func (p *ProvenForm) Act(act func(account.Reproof) error) (bool, error) {
+	err := p.err
+	if err == nil && p.OK() {
+		err = act(p.by)
+	}
+	if err != nil {
+		if err := ProofRefused(p.Form, p.prefix, err); err != nil {
+			return false, err
+		}
+	}
+	return p.OK(), nil
 }
 
 // ProofRefused records a wrong code, passkey or password as a problem with its field, and returns

@@ -42,16 +42,9 @@ func (v *Visit) Reproved(a SensitiveAction) (bool, error) {
 	if !asked {
 		return false, v.askReproof(a, f)
 	}
-	by, err := v.ReadReproof(f, prefixReprove)
-	if err == nil && f.OK() {
-		if err = v.Reprove(by); err == nil {
-			return true, nil
-		}
-	}
-	if err != nil {
-		if err := ProofRefused(f, prefixReprove, err); err != nil {
-			return false, err
-		}
+	proved, err := v.ReadProven(f, prefixReprove).Act(v.Reprove)
+	if proved || err != nil {
+		return proved, err
 	}
 	return false, v.askReproof(a, f)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/account"
 	"ashlar/dashboard/keys"
 	"ashlar/dashboard/site"
 )
@@ -36,25 +37,23 @@ func askDeletion(v *site.Visit, f *site.Form) error {
 
 // deleteTeam deletes a team with its keys.
 func deleteTeam(v *site.Visit) error {
-	f := deleteForm(v)
-	by, err := v.ReadReproof(f, "")
+	f := v.ReadProven(deleteForm(v), "")
 	if f.OK() && f.Value(site.FieldTypedName) != strings.TrimSpace(v.Account.Team) {
 		f.Fail(site.FieldTypedName, "This is not the team’s name.")
 	}
-	accounts, ctx := v.Config.Accounts, v.R.Context()
-	if err == nil && f.OK() {
-		if err = v.Reprove(by); err == nil {
-			_, err = accounts.Delete(ctx, v.Account.ID.String())
-		}
-		if err == nil {
-			v.Say("The team " + v.Account.Team + " was deleted.")
-			return v.Redirect("/teams")
-		}
-	}
-	if err != nil {
-		if err := site.ProofRefused(f, "", err); err != nil {
+	deleted, err := f.Act(func(by account.Reproof) error {
+		if err := v.Reprove(by); err != nil {
 			return err
 		}
+		_, err := v.Config.Accounts.Delete(v.R.Context(), v.Account.ID.String())
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !deleted:
+		return askDeletion(v, f.Form)
 	}
-	return askDeletion(v, f)
+	v.Say("The team " + v.Account.Team + " was deleted.")
+	return v.Redirect("/teams")
 }
