@@ -25,7 +25,7 @@ func newGroup(t *testing.T, quorum int, fakes ...*nodetest.Node) *Group {
 		urls = append(urls, fake.URL)
 	}
 	options := optionsFor(fakes[0])
-	options.Poll = time.Second // also the time for the votes of the others once there is a quorum
+	options.Poll = 5 * time.Second // also the time for the votes of the others once there is a quorum, which a busy machine may need
 	g, err := NewGroup(urls, quorum, options)
 	if err != nil {
 		t.Fatal(err)
