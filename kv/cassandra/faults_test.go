@@ -211,16 +211,7 @@ func TestPermissions(t *testing.T) {
 	as := func(user, password string) cassandra.Config {
 		return cassandra.Config{Hosts: node.Hosts, Keyspace: "guarded", Replication: 1, User: user, Password: password}
 	}
-	var owner *cassandra.Cluster
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) { // the first user is created after the start
-		if owner, err = cassandra.Connect(t.Context(), as("cassandra", "cassandra"), false); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
-	defer owner.Close()
+	owner := connectToNew(t, as("cassandra", "cassandra")) // the first user is created after the start
 	s := open(t, owner, "store", cassandra.Options{})
 	put(t, s, versions, "p", 1, "one")
 	if err := s.Close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/kv"
 	"ashlar/kv/cassandra"
 	"ashlar/kv/cassandra/cassandratest"
@@ -64,6 +65,25 @@ func connect(t testing.TB, config cassandra.Config) *cassandra.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return closedAtEnd(t, c)
+}
+
+// connectToNew connects to a node that has just started. On a busy machine it accepts connections before it answers in time.
+func connectToNew(t testing.TB, config cassandra.Config) *cassandra.Cluster {
+	t.Helper()
+	for end := time.Now().Add(await.Patience); ; time.Sleep(time.Second) {
+		c, err := cassandra.Connect(t.Context(), config, false)
+		if err == nil {
+			return closedAtEnd(t, c)
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// closedAtEnd closes a connection at the end of the test.
+func closedAtEnd(t testing.TB, c *cassandra.Cluster) *cassandra.Cluster {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)

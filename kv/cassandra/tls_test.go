@@ -110,7 +110,7 @@ func TestTLS(t *testing.T) {
 		return cassandra.Config{Hosts: node.Hosts, Keyspace: "encrypted", Replication: 1, TLS: encryption}
 	}
 	client := issue(t, authority, "client")
-	s := open(t, connect(t, config(authority, client)), "store", cassandra.Options{})
+	s := open(t, connectToNew(t, config(authority, client)), "store", cassandra.Options{})
 	defer s.Close()
 	put(t, s, versions, "p", 1, "one")
 	if value, err := s.Get(t.Context(), versions, []byte("p"), 1, nil); err != nil || string(value) != "one" {

@@ -115,7 +115,7 @@ func start(of Cluster, count, first int) (*Cluster, error) {
 			return nil, errors.Join(err, c.Stop())
 		}
 	}
-	if count > 1 { // a node alone has none to know, and may demand a password
+	if len(c.more) == 0 { // else the nodes may demand a password
 		if err := c.awaitPeers(); err != nil {
 			return nil, errors.Join(err, c.Stop())
 		}

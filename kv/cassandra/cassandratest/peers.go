@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// awaitPeers waits until each node knows all others. Nodes answer before, and a client that asks
-// one then takes it for the only node.
+// awaitPeers waits until each node answers a query and knows all others. Nodes accept connections before, and a client that
+// asks one then waits too long on a busy machine, or takes it for the only node.
 func (c *Cluster) awaitPeers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
