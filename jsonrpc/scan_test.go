@@ -47,10 +47,10 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// compareCall compares one parsed element of a request with encoding/json. It decodes into
-// a map because encoding/json ignores the case of struct fields' names.
+// compareCall compares one parsed element of a request with encoding/json. It decodes into a
+// struct because names of members may be in any case.
 func compareCall(t *testing.T, got *call, element []byte) {
-	var want map[string]json.RawMessage
+	var want struct{ Method, Params, ID json.RawMessage }
 	if element[0] != '{' {
 		if got.fault == "" {
 			t.Fatalf("%q is not an object, but has no fault", element)
@@ -61,14 +61,14 @@ func compareCall(t *testing.T, got *call, element []byte) {
 		t.Fatal(err)
 	}
 	var method string
-	_ = json.Unmarshal(want["method"], &method)
+	_ = json.Unmarshal(want.Method, &method)
 	if string(got.method) != method {
 		t.Fatalf("%q: method %q, want %q", element, got.method, method)
 	}
-	if params := want["params"]; string(params) != "null" && !bytes.Equal(got.params, params) {
+	if params := want.Params; string(params) != "null" && !bytes.Equal(got.params, params) {
 		t.Fatalf("%q: params %q, want %q", element, got.params, params)
 	}
-	if id := want["id"]; got.id != nil && !bytes.Equal(got.id, id) || got.id == nil && id != nil && got.fault == "" {
+	if id := want.ID; got.id != nil && !bytes.Equal(got.id, id) || got.id == nil && id != nil && got.fault == "" {
 		t.Fatalf("%q: id %q, want %q", element, got.id, id)
 	}
 }
