@@ -43,7 +43,8 @@ func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte
 	if err := checkBlock(a.chain.Executor().Config(), block, input.Parent.Header); err != nil {
 		return out, &trace.Error{Err: err}
 	}
-	return a.appendTraces(ctx, out, input, config)
+	out, err = a.appendTraces(ctx, out, input, config)
+	return out, callError(ctx, err, out)
 }
 
 // checkBlock refuses a block that cannot follow its parent, where running it could harm the

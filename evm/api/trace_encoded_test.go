@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/holiman/uint256"
 )
 
 // TestTraceStrangeBlock: debug_traceBlock refuses blocks whose fees cannot be those of any that
@@ -52,6 +53,50 @@ func TestTraceStrangeBlock(t *testing.T) {
 		got := s.answer(t, "debug_traceBlock", hexutil.Bytes(encoded), json.RawMessage(`{"tracer":"callTracer"}`))
 		if test.want == "" && got.Error != nil || !strings.Contains(string(got.Error), test.want) || strings.Contains(string(got.Error), "-32603") {
 			t.Errorf("%s: %s, want %q", name, got.Error, test.want)
+		}
+	}
+}
+
+// TestTraceInvalidTransactions: a transaction that cannot be run is a fault of the client that sent its
+// block, with geth's code, whatever the tracer and the fault.
+func TestTraceInvalidTransactions(t *testing.T) {
+	s := serveMade(t)
+	key, err := crypto.HexToECDSA(testKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nonce hexutil.Uint64
+	s.ask(t, &nonce, "eth_getTransactionCount", crypto.PubkeyToAddress(key.PublicKey), "0x2")
+	id, price := s.blocks[2].Transactions()[3].ChainId(), big.NewInt(1e10)
+	delegation := &types.SetCodeTx{ChainID: uint256.MustFromBig(id), Nonce: uint64(nonce), GasFeeCap: uint256.NewInt(1e10), GasTipCap: new(uint256.Int), Gas: 100_000, To: logger, Value: new(uint256.Int)}
+	for _, test := range []struct {
+		tx     *types.Transaction
+		want   string
+		signer types.Signer // nil: the chain's
+	}{
+		{types.NewTx(&types.LegacyTx{Nonce: uint64(nonce) + 1, GasPrice: price, Gas: 100_000, To: &logger}), "tracing failed: nonce too high", nil},
+		{types.NewTx(delegation), "tracing failed: EIP-7702 transaction with empty auth list", nil},
+		{types.NewTx(&types.LegacyTx{Nonce: uint64(nonce), GasPrice: price, Gas: 20_000, To: &logger}), "tracing failed: intrinsic gas too low", nil},
+		{types.NewTx(&types.LegacyTx{Nonce: uint64(nonce), GasPrice: price, Gas: 100_000, To: &logger}), "invalid chain id for signer", types.LatestSignerForChainID(big.NewInt(99))},
+	} {
+		signer := test.signer
+		if signer == nil {
+			signer = types.LatestSignerForChainID(id)
+		}
+		tx, err := types.SignTx(test.tx, signer, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := types.NewBlockWithHeader(s.blocks[3].Header()).WithBody(types.Body{Transactions: types.Transactions{tx}, Withdrawals: []*types.Withdrawal{}})
+		encoded, err := rlp.EncodeToBytes(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, config := range []string{`{}`, `{"tracer":"callTracer"}`, `{"tracer":"{result: function() { return 1 }, fault: function() {}}"}`} {
+			got := s.answer(t, "debug_traceBlock", hexutil.Bytes(encoded), json.RawMessage(config))
+			if !strings.Contains(string(got.Error), "-32000") || !strings.Contains(string(got.Error), test.want) {
+				t.Errorf("%s: %s %s, want -32000 %s", config, got.Result, got.Error, test.want)
+			}
 		}
 	}
 }

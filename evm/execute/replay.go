@@ -252,14 +252,15 @@ func (r *Replay) numbered(hooks *tracing.Hooks) *tracing.Hooks {
 }
 
 // Trace runs the next transaction under a tracer. When ctx, which must come from that of
-// the replay, is done first, the tracer is stopped and its result says why.
+// the replay, is done first, the tracer is stopped and its result says why. A transaction that
+// cannot be run is a [*CallError]: the block may come from a client.
 func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	r.begin()
 	tx := r.block.Transactions()[r.next]
 	r.place()
 	message, err := core.TransactionToMessage(tx, r.run.signer, r.run.header.BaseFee)
 	if err != nil {
-		return fmt.Errorf("transaction %d [%x]: %w", r.next, tx.Hash(), err)
+		return callErrorf("transaction %d [%x]: %w", r.next, tx.Hash(), err)
 	}
 	seen, machine, hooks := r.run.state, r.run.evm, r.numbered(tracer.Hooks)
 	seen.message = message
@@ -279,7 +280,7 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 		machine.Release()
 	}
 	if err != nil {
-		return fmt.Errorf("tracing failed: %w", err)
+		return callErrorf("tracing failed: %w", err)
 	}
 	r.next++
 	return nil
