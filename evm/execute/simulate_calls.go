@@ -76,6 +76,13 @@ func (r *simulatedRun) call(asked *Message) error {
 // message fills in what a call leaves out: its sender's nonce, and all gas that the block
 // has left. capped says that the simulation has not as much gas left as was asked for.
 func (r *simulatedRun) message(m *Message) (message *core.Message, capped bool, err error) {
+	left := r.left()
+	wanted := left
+	if m.Gas != nil {
+		if wanted = *m.Gas; wanted > left { // before other faults, as in geth
+			return nil, false, fmt.Errorf("%w: remaining: %d, required: %d", ErrSimulatedGas, left, wanted)
+		}
+	}
 	if err := r.check(m); err != nil {
 		return nil, false, err
 	}
@@ -88,13 +95,6 @@ func (r *simulatedRun) message(m *Message) (message *core.Message, capped bool, 
 	}
 	if m.BlobHashes != nil {
 		message.BlobGasFeeCap = orZero(m.MaxFeePerBlobGas)
-	}
-	left := r.left()
-	wanted := left
-	if m.Gas != nil {
-		if wanted = *m.Gas; wanted > left {
-			return nil, false, fmt.Errorf("%w: remaining: %d, required: %d", ErrSimulatedGas, left, wanted)
-		}
 	}
 	message.GasLimit = min(wanted, r.gas)
 	m.price(message, r.header.BaseFee)
