@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"ashlar/chain"
@@ -15,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// maxFrames is the largest number of frames that trace_filter returns if the network has a
-// trace index.
+// maxFrames is the largest number of frames of several blocks that trace_filter returns if the
+// network has a trace index.
 const maxFrames = 10_000
 
 // traceFilter is the parameters of trace_filter.
@@ -147,7 +148,11 @@ func (f *traceFilter) indexed(first, last uint64) *query.TraceFilter {
 // findFrames adds the frames that a filter selects by the trace index. Only transactions with
 // such frames are executed.
 func (a *API) findFrames(ctx context.Context, view *query.View, filter *query.TraceFilter, frames *frameList) error {
-	found, err := view.FindTraces(ctx, filter, maxFrames)
+	limit := maxFrames
+	if filter.From == filter.To {
+		limit = math.MaxInt // all of the block, as trace_block returns them: no shorter range could be asked for
+	}
+	found, err := view.FindTraces(ctx, filter, limit)
 	if tooMany := (*query.TooManyTraces)(nil); errors.As(err, &tooMany) {
 		return tooManyFrames(tooMany)
 	}
