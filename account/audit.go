@@ -83,13 +83,21 @@ func auditDay(day int64) []byte { return binary.BigEndian.AppendUint32(nil, uint
 
 const millisecondsOfDay = 24 * 60 * 60 * 1000
 
-// putAudit adds an entry to a batch.
-func putAudit(b kv.Batch, at time.Time, r auditRecord) error {
+// audited is an entry of the audit log, to be written with a row. If that write is tried again, the
+// entry has the same place: the first attempt may have been applied.
+type audited struct {
+	day    int64
+	sort   uint64
+	record auditRecord
+}
+
+// newAudited returns an entry with a place of its own.
+func newAudited(at time.Time, r auditRecord) audited {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // documented never to fail
 	ms := at.UnixMilli()
 	sort := uint64(ms%millisecondsOfDay)<<auditRandom | uint64(binary.BigEndian.Uint32(random[:])>>(32-auditRandom))
-	return putAuditAt(b, auditDay(ms/millisecondsOfDay), sort, r)
+	return audited{ms / millisecondsOfDay, sort, r}
 }
 
 // putAuditAt adds an entry to a batch in its place.

@@ -52,12 +52,6 @@ type unsavedRow struct {
 	audit  []audited
 }
 
-// audited is an entry of the audit log, to be written with a row.
-type audited struct {
-	at     time.Time
-	record auditRecord
-}
-
 // order says when a change takes effect.
 type order bool
 
@@ -81,7 +75,7 @@ func (r *rows) write(ctx context.Context, at place, number uint64, record any, a
 	b.Put(at.table, []byte(at.partition), number, append([]byte{formRecord}, raw...))
 	r.announce(b)
 	for _, entry := range append(r.replaced(at, number), audit...) {
-		if err := putAudit(b, entry.at, entry.record); err != nil {
+		if err := putAuditAt(b, auditDay(entry.day), entry.sort, entry.record); err != nil {
 			return err
 		}
 	}
@@ -165,7 +159,7 @@ func (r *rows) writeTime(o order) time.Duration {
 // put stores a revision that keep makes current in memory, in the given order.
 func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep func()) error {
 	by := actorOf(ctx)
-	row.audit = []audited{{r.now(), auditRecord{By: by.Account, Address: by.Address, Via: by.Via, Did: row.did, What: row.what, Of: row.of, Revision: row.number}}}
+	row.audit = []audited{newAudited(r.now(), auditRecord{By: by.Account, Address: by.Address, Via: by.Via, Did: row.did, What: row.what, Of: row.of, Revision: row.number})}
 	if o == atOnce {
 		ctx = context.WithoutCancel(ctx) // a client that disconnects does not interrupt a restriction
 	}
