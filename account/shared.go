@@ -19,7 +19,8 @@ import (
 // accounts and keys in memory, so it must learn of the changes of the others:
 //
 //   - A change is written together with a new, random value of the pointer `changes`.
-//     [Keyring.Refresh] reads the pointer, and all rows if it has changed.
+//     [Keyring.Refresh] reads the pointer, and all rows if it has changed. If the write fails, its
+//     row may be there all the same, so the process that made it sets another value.
 //   - Numbers of revisions end with random bits, so that two processes that change the same
 //     thing at once write two rows. The one with the greater number holds.
 //   - A change of an account or a key begins with its newest row in the store. Otherwise a process
@@ -64,9 +65,44 @@ func (r *rows) changes(ctx context.Context) ([]byte, error) {
 	return value, nil
 }
 
+// certainChanges is changes after those of this process that may have been made.
+func (r *rows) certainChanges(ctx context.Context) ([]byte, error) {
+	if err := r.announceDoubtful(ctx); err != nil {
+		return nil, fmt.Errorf("account: announce changes that may have been made: %w", err)
+	}
+	return r.changes(ctx)
+}
+
+// announceDoubtful announces changes that have failed, if there are any: the row may be there without
+// a new value of the pointer, so that no process reads it before another change.
+func (r *rows) announceDoubtful(ctx context.Context) error {
+	r.mu.Lock()
+	doubtful := r.doubtful
+	r.doubtful = false // before the write: another change may fail meanwhile
+	r.mu.Unlock()
+	if !doubtful {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, restrictionTime)
+	defer cancel()
+	b := r.store.NewBatch()
+	r.announce(b)
+	err := r.store.Write(ctx, b)
+	if err == nil {
+		err = r.store.Sync(ctx)
+	}
+	if err != nil {
+		r.mu.Lock()
+		r.doubtful = true
+		r.mu.Unlock()
+	}
+	return err
+}
+
 // Refresh reads what other processes have changed in a shared store: accounts, invitations
 // and keys. It must not be called concurrently.
 func (r *Keyring) Refresh(ctx context.Context) error {
+	_ = r.accounts.rows.announceDoubtful(ctx) // if it fails, the next call tries again; others' changes must not wait for it
 	now, err := r.accounts.rows.changes(ctx)
 	if err != nil || bytes.Equal(now, r.seen) { // which only Refresh writes
 		return err
@@ -94,7 +130,7 @@ func (a *Accounts) refresh(ctx context.Context, changes []byte) error {
 
 // catchUp reads what other processes have changed. The write lock is held.
 func (a *Accounts) catchUp(ctx context.Context) error {
-	changes, err := a.rows.changes(ctx)
+	changes, err := a.rows.certainChanges(ctx)
 	if err != nil {
 		return err
 	}
@@ -284,7 +320,7 @@ func (r *Keyring) storedElsewhere(ctx context.Context, owner ID) (all []*revisio
 	if !rows.shared {
 		return nil, nil
 	}
-	changes, err := rows.changes(ctx)
+	changes, err := rows.certainChanges(ctx)
 	if err != nil {
 		return nil, err
 	}
