@@ -149,9 +149,6 @@ func (i *Importer) known(ctx context.Context, block *starknet.Block) (bool, erro
 	if span == nil || block.Number > span.Last.Number {
 		return false, nil
 	}
-	if block.Number < span.First {
-		return false, &archive.BeforeFirst{Number: block.Number, First: span.First}
-	}
 	header, err := i.archive.Settled(span).Header(ctx, block.Number)
 	if err == nil && header.Hash != block.Hash {
 		err = fmt.Errorf("%w: the hash is %s, expected %s", ErrOtherChain, block.Hash, header.Hash)
