@@ -1,14 +1,15 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"ashlar/history/rows"
+	"ashlar/history/tip"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/starknet"
@@ -51,6 +52,7 @@ func unchecked(block *starknet.Block) *starknet.Block {
 type list struct {
 	blocks []*starknet.Block
 	next   func() // called before each block
+	end    error  // instead of io.EOF
 }
 
 func (l *list) Next() (*starknet.Block, error) {
@@ -58,7 +60,7 @@ func (l *list) Next() (*starknet.Block, error) {
 		l.next()
 	}
 	if len(l.blocks) == 0 {
-		return nil, io.EOF
+		return nil, cmp.Or(l.end, io.EOF)
 	}
 	block := l.blocks[0]
 	l.blocks = l.blocks[1:]
@@ -69,13 +71,23 @@ func (l *list) Next() (*starknet.Block, error) {
 func TestImportResumes(t *testing.T) {
 	_, a := open(t)
 	blocks := makeBlocks(50, 700)
+	settled := 0 // of the blocks
 	for _, span := range [][2]int{{0, 10}, {0, 300}, {299, 299}, {250, 700}, {0, 700}} {
 		i := New(a)
 		if err := i.Import(t.Context(), &list{blocks: blocks[span[0]:span[1]]}); err != nil {
 			t.Fatal(err)
 		}
-		if done := i.Progress(); done.Kept != a.Span().Last.Number || done.Blocks+done.Skipped != uint64(span[1]-span[0]) {
-			t.Errorf("%v: %+v, settled is %s", span, done, a.Span().Last)
+		last := 50 + uint64(max(settled, span[1])) - 1
+		want := Progress{Skipped: uint64(span[1] - span[0]), Head: last, Kept: last}
+		for ; settled < span[1]; settled++ {
+			want.Skipped--
+			want.Blocks++
+			want.Unchecked++
+			want.Transactions += uint64(len(blocks[settled].Transactions))
+			want.Events += uint64(blocks[settled].EventCount())
+		}
+		if done := i.Progress(); done != want || a.Span().Last.Number != last {
+			t.Errorf("%v: %+v, want %+v; settled is %s", span, done, want, a.Span().Last)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -125,6 +137,33 @@ func TestImportRefuses(t *testing.T) {
 	if got := a.Span().Last; got != blocks[9].Ref() {
 		t.Errorf("settled is %s, want %s", got, blocks[9].Ref())
 	}
+	far := *blocks[12]
+	far.Parent = starknet.FeltOf(1)
+	for block, want := range map[*starknet.Block]error{blocks[13]: ErrGap, &far: ErrOtherChain} { // in a group with its right predecessors
+		err := New(a).Import(t.Context(), &list{blocks: []*starknet.Block{blocks[10], blocks[11], block}})
+		var about *BlockError
+		if !errors.As(err, &about) || about.Number != block.Number || !errors.Is(err, want) || a.Span().Last != blocks[11].Ref() {
+			t.Errorf("block %d: %v, want %v; settled is %s", block.Number, err, want, a.Span().Last)
+		}
+	}
+}
+
+// TestShortChain: nothing but the first block is settled as long as the chain is shorter than the depth.
+func TestShortChain(t *testing.T) {
+	store, a := open(t)
+	blocks := makeBlocks(0, 8)
+	f, err := OpenFollower(t.Context(), store, a, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, block := range blocks {
+		if err := f.Append(t.Context(), block); err != nil {
+			t.Fatal(err)
+		}
+		if want := blocks[max(0, i-5)].Ref(); a.Span().Last != want {
+			t.Errorf("with %d blocks, settled is %s, want %s", i+1, a.Span().Last, want)
+		}
+	}
 }
 
 // TestFollower: blocks are appended, reverted and settled; all of them are there after a restart.
@@ -142,9 +181,18 @@ func TestFollower(t *testing.T) {
 	if err := f.Revert(ctx, blocks[0].Ref()); err == nil {
 		t.Error("an empty chain was reverted")
 	}
+	if hash, err := f.Hash(ctx, 7); !errors.Is(err, rows.ErrNotFound) {
+		t.Errorf("block 7 of an empty chain: %s, %v, want %v", hash, err, rows.ErrNotFound)
+	}
+	var first *tip.Tip
 	for _, block := range blocks[:20] {
 		if err := f.Append(ctx, block); err != nil {
 			t.Fatal(err)
+		}
+		if first == nil {
+			first = f.Tip()
+		} else if f.Tip() != first {
+			t.Fatalf("block %d replaces the tip, whose subscribers learn of no more blocks", block.Number)
 		}
 	}
 	check := func(f *Follower, head *starknet.Block) {
@@ -162,6 +210,16 @@ func TestFollower(t *testing.T) {
 	check(f, blocks[19])
 	if got := a.Span().Last; got != blocks[14].Ref() {
 		t.Errorf("settled is %s, want %s", got, blocks[14].Ref())
+	}
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	if err := f.Append(stopped, blocks[20]); !errors.Is(err, context.Canceled) {
+		t.Errorf("a block after the end: %v, want %v", err, context.Canceled)
+	}
+	huge := *blocks[20]
+	huge.Transactions = make([]starknet.Transaction, rows.MaxTransactions+1)
+	if err := f.Append(ctx, &huge); err == nil {
+		t.Error("a block that the format cannot hold was appended")
 	}
 	if err := f.Append(ctx, blocks[21]); !errors.Is(err, rows.ErrNotNext) {
 		t.Errorf("a gap: %v, want ErrNotNext", err)
@@ -333,41 +391,5 @@ func TestFirstBlockIsRetried(t *testing.T) {
 		if _, head, ok, err := f.Held(t.Context()); err != nil || !ok || head != blocks[2].Ref() {
 			t.Errorf("%s: the head is %s, %t, %v, expected %s", name, head, ok, err, blocks[2].Ref())
 		}
-	}
-}
-
-// hanging is a store that makes no write before ctx is done, as a cluster does whose nodes are lost.
-type hanging struct {
-	kv.Store
-	writing chan struct{} // closed by the first write
-}
-
-func (h *hanging) Write(ctx context.Context, _ kv.Batch) error {
-	close(h.writing)
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// TestStopImportWhileStoreHangs stops an import whose store does not answer.
-func TestStopImportWhileStoreHangs(t *testing.T) {
-	below, _ := open(t)
-	store := &hanging{below, make(chan struct{})}
-	a, err := archive.Create(t.Context(), store, "SN_TEST")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- New(a).Import(ctx, &list{blocks: makeBlocks(50, 3)}) }()
-	<-store.writing
-	stop()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("the import ended with %v, expected %v", err, context.Canceled)
-		}
-	case <-time.After(4 * stopTime):
-		t.Fatalf("the import runs %v after it was stopped", 4*stopTime)
 	}
 }

@@ -1,0 +1,97 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"ashlar/kv"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+)
+
+// failingWrite is a store of which one write fails.
+type failingWrite struct {
+	kv.Store
+	left int // writes before the one that fails; negative: none is to
+}
+
+var errWrite = errors.New("the disk is full")
+
+func (s *failingWrite) Write(ctx context.Context, b kv.Batch) error {
+	if s.left--; s.left == -1 {
+		return errWrite
+	}
+	return s.Store.Write(ctx, b)
+}
+
+// TestFollowingGoesOnAfterFailedWrites: after any one write has failed, such as the one by which the
+// tip learns what the archive has settled, the same follower goes on from the block that it holds.
+func TestFollowingGoesOnAfterFailedWrites(t *testing.T) {
+	blocks := makeBlocks(7, 15)
+	const depth = 5
+	fork := *blocks[10]
+	fork.Hash = starknet.FeltOf(1)
+	failed := true
+	for writes := 0; failed; writes++ {
+		under, _ := open(t)
+		store := &failingWrite{Store: under, left: -1}
+		a, err := archive.Open(t.Context(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFollower(t.Context(), store, a, depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.left = writes
+		failures := 0
+		again := func(what string, change func() error) {
+			t.Helper()
+			if err := change(); errors.Is(err, errWrite) {
+				failures++
+			} else if err != nil {
+				t.Fatalf("write %d fails: %s: %v", writes, what, err)
+			}
+		}
+		for reverted := false; ; {
+			_, head, ok, err := f.Held(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := 0
+			if ok {
+				next = int(head.Number-blocks[0].Number) + 1
+			}
+			switch {
+			case ok && head == fork.Ref():
+				again("revert", func() error { return f.Revert(t.Context(), blocks[9].Ref()) })
+				reverted = true
+				continue
+			case next == 10 && !reverted:
+				again("a block of a fork", func() error { return f.Append(t.Context(), &fork) })
+				continue
+			case next < len(blocks)-1:
+				again("a block", func() error { return f.Append(t.Context(), blocks[next]) })
+				continue
+			}
+			break
+		}
+		failed = store.left < 0
+		if want := map[bool]int{true: 1}[failed]; failures != want {
+			t.Errorf("write %d fails: %d errors, want %d", writes, failures, want)
+		}
+		store.left = -1
+		if err := f.Append(t.Context(), blocks[len(blocks)-1]); err != nil {
+			t.Fatalf("write %d failed: the last block: %v", writes, err)
+		}
+		if want := blocks[len(blocks)-1-depth].Ref(); a.Span().Last != want {
+			t.Errorf("write %d fails: settled is %s, want %s", writes, a.Span().Last, want)
+		}
+		for _, block := range blocks {
+			if hash, err := f.Hash(t.Context(), block.Number); err != nil || hash != block.Ref().Hash {
+				t.Errorf("write %d fails: block %d has the hash %x, %v, want %s", writes, block.Number, hash, err, block.Hash)
+			}
+		}
+	}
+}
