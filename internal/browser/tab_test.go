@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 
@@ -65,10 +66,24 @@ type tab struct {
 	scripts bool // whether pages run theirs
 }
 
+// profile returns a folder for a browser's own files, which is removed when the test ends. Processes of a browser still write there for
+// a moment after it has ended, so that a removal can find the folder filled again.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ashlar-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		await.Until(t, "the browser's processes to leave "+dir, func() bool { return os.RemoveAll(dir) == nil })
+	})
+	return dir
+}
+
 func openTab(t *testing.T, base string, scripts bool) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute),
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile(t)), chromedp.WSURLReadTimeout(2*time.Minute),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true))
 	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
