@@ -94,6 +94,8 @@ var (
 	// ErrUnavailable is returned by any call for which too few nodes of a distributed store
 	// answer, and by reads for which too many files are open. It succeeds again when more nodes
 	// answer, or fewer files are open.
+	// A write that returns it may have been applied all the same, as a whole or in part, or be
+	// applied until another one has set a pointer.
 	ErrUnavailable = errors.New("the store cannot be reached")
 	// ErrFailed is returned by every write after one has failed for good. Reads go on.
 	// The store must be opened again, by another process, to be written.

@@ -10,6 +10,7 @@ import (
 	"ashlar/history/rows"
 	"ashlar/history/settling"
 	"ashlar/kv"
+	"ashlar/kv/newest"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -17,10 +18,13 @@ import (
 // Append settles blocks: all of them become visible at once, together with the settled
 // pointer. They must be consecutive and follow the last settled block; otherwise Append
 // writes nothing and returns ErrNotNext. They are durable after the next [Archive.Sync].
-// Append must not be called concurrently.
+// An earlier append that failed is completed first. Append must not be called concurrently.
 func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	if len(deltas) == 0 {
 		return nil
+	}
+	if err := a.Complete(ctx); err != nil {
+		return err
 	}
 	batch := a.emptyBatch()
 	last := a.settled.Load()
@@ -43,16 +47,51 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	for i, delta := range deltas {
 		refs[i] = delta.Ref()
 	}
-	if err := settling.Begin(ctx, a.store, Tables(), refs); err != nil {
+	if err := a.write(ctx, refs, appended{to, last}); err != nil {
 		a.steps.forget()
+		return err
+	}
+	return nil
+}
+
+// appended is what an append adds, besides the rows in the archive's batch.
+type appended struct {
+	written *newest.Written
+	last    *settled
+}
+
+// write writes the rows of blocks that are in the archive's batch, with the settled pointer.
+func (a *Archive) write(ctx context.Context, blocks []chain.Ref, added appended) error {
+	if err := settling.Begin(ctx, a.store, Tables(), blocks); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	if err := a.store.Write(ctx, batch); err != nil {
-		a.steps.forget()
-		return fmt.Errorf("archive: append up to block %s: %w", last.Ref, err)
+	a.doubtful = &added
+	return a.Complete(ctx)
+}
+
+// Doubtful returns the last block of an append whose write failed: it may be settled in the store
+// all the same, or become so later. [Archive.Complete] ends that.
+func (a *Archive) Doubtful() (chain.Ref, bool) {
+	if a.doubtful == nil {
+		return chain.Ref{}, false
 	}
-	to.Settled(last.Number)
-	a.settled.Store(last)
+	return a.doubtful.last.Ref, true
+}
+
+// Complete makes again the write of the last append, if it failed. To read what is stored would not
+// do: the store may still apply the write, but before the same one or another at the latest. Other
+// blocks must not be written in the place of these before Complete has succeeded.
+func (a *Archive) Complete(ctx context.Context) error {
+	added := a.doubtful
+	if added == nil {
+		return nil
+	}
+	if err := a.store.Write(ctx, a.batch); err != nil {
+		return fmt.Errorf("archive: append up to block %s: %w", added.last.Ref, err)
+	}
+	added.written.Settled(added.last.Number)
+	a.settled.Store(added.last)
+	a.doubtful = nil
 	return nil
 }
 
@@ -70,16 +109,19 @@ type Encoded = rows.Encoded
 
 // AppendEncoded is [Archive.Append] for blocks that are already encoded.
 func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
-	last := a.settled.Load()
 	if len(blocks) == 0 {
 		return nil
 	}
+	if err := a.Complete(ctx); err != nil {
+		return err
+	}
+	last := a.settled.Load()
 	if last == nil {
 		return fmt.Errorf("%w: block %s comes first, expected the genesis", ErrNotNext, blocks[0].Ref())
 	}
 	a.steps.forget()
 	batch, ref := a.emptyBatch(), last.Ref
-	to := a.newest.Write(batch)
+	to := &lastHeader{Written: a.newest.Write(batch)}
 	refs := make([]chain.Ref, 0, len(blocks))
 	for _, block := range blocks {
 		if block.Ref().Number != ref.Number+1 || block.Parent() != ref.Hash {
@@ -90,19 +132,25 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 		block.PutRows(to)
 	}
 	rows.SetSettled(batch, ref)
-	if err := settling.Begin(ctx, a.store, Tables(), refs); err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
-	if err := a.store.Write(ctx, batch); err != nil {
-		return fmt.Errorf("archive: append up to block %s: %w", ref, err)
-	}
-	to.Settled(ref.Number)
-	header, err := a.Header(ctx, ref.Number)
+	header, err := decodeHeader(to.row)
 	if err != nil {
 		return err
 	}
-	a.settled.Store(&settled{Ref: ref, totalDifficulty: header.TotalDifficulty})
-	return nil
+	return a.write(ctx, refs, appended{to.Written, &settled{Ref: ref, totalDifficulty: header.TotalDifficulty}})
+}
+
+// lastHeader remembers the last row of the headers table that is put.
+type lastHeader struct {
+	*newest.Written
+	row []byte
+}
+
+// Put implements [kv.Putter].
+func (h *lastHeader) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
+	h.Written.Put(t, partition, sort, value)
+	if t == headers {
+		h.row = append(h.row[:0], value...)
+	}
 }
 
 func notNext(ref chain.Ref, parent common.Hash, last chain.Ref) error {

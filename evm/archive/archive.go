@@ -54,8 +54,11 @@ type Archive struct {
 	store   kv.Store
 	genesis *core.Genesis // without its accounts
 	settled atomic.Pointer[settled]
-	steps   rememberedSteps // used by Append only
-	batch   kv.Batch        // the same, and by AppendEncoded; nil before the first
+
+	// Used by the writer only.
+	steps    rememberedSteps // by Append
+	batch    kv.Batch        // of every append; nil before the first
+	doubtful *appended       // of the batch, if its write failed; nil if it did not
 }
 
 // settled is the last settled block.

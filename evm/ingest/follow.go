@@ -217,7 +217,7 @@ func (f *Follower) add(ctx context.Context, parent execute.Parent, history *arch
 func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalized chain.Ref) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	if err := f.agree(ctx); err != nil {
+	if err := f.completeBefore(ctx, head); err != nil {
 		return err
 	}
 	return f.tip.SetHead(ctx, head, safe, finalized)
@@ -231,7 +231,7 @@ func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalize
 func (f *Follower) Import(ctx context.Context, source Source, settled func()) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	if err := f.agree(ctx); err != nil {
+	if err := f.complete(ctx); err != nil {
 		return err
 	}
 	importer, err := New(ctx, f.archive, f.executor, f.archive.Genesis())
@@ -279,6 +279,30 @@ func (f *Follower) agree(ctx context.Context) error {
 	return f.tip.Overtaken(ctx, settled)
 }
 
+// complete completes an append that failed, and has the tip know of it. writing is held.
+func (f *Follower) complete(ctx context.Context) error {
+	if err := f.archive.Complete(ctx); err != nil {
+		return err
+	}
+	return f.agree(ctx)
+}
+
+// completeBefore is complete before a block becomes the head, if it does not descend from those
+// whose append failed. Otherwise they stay due, and a store that does not take them does not hold
+// up the head. writing is held.
+func (f *Follower) completeBefore(ctx context.Context, head common.Hash) error {
+	if doubtful, ok := f.archive.Doubtful(); ok {
+		branch, err := f.tip.Branch(head)
+		if err != nil {
+			return err
+		}
+		if at, ok := branch.At(doubtful.Number); !ok || at != doubtful {
+			return f.complete(ctx)
+		}
+	}
+	return f.agree(ctx)
+}
+
 // settle settles what is due, but not too much at once, and says whether there is more.
 func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 	f.writing.Lock()
@@ -287,7 +311,7 @@ func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 	// store does not answer, the next start finds out.
 	ctx, cancel := retry.Outlast(ctx, stopTime)
 	defer cancel()
-	if err := f.agree(ctx); err != nil {
+	if err := f.complete(ctx); err != nil {
 		return false, err
 	}
 	blocks := f.tip.Unsettled(f.due())

@@ -149,6 +149,9 @@ type step struct {
 // ctx is done. The blocks before stay, and all settled blocks are durable when it returns,
 // unless the store does not answer.
 func (i *Importer) Import(ctx context.Context, source Source) error {
+	if err := i.archive.Complete(ctx); err != nil {
+		return err
+	}
 	head, _ := i.archive.Settled()
 	i.counts.head.Store(head.Number)
 	header, err := i.archive.Header(ctx, head.Number)

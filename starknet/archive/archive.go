@@ -55,6 +55,8 @@ type Archive struct {
 	chainID string
 	headers *lru.Cache[uint64, *Header]
 	span    atomic.Pointer[Span] // nil while there are no blocks
+
+	doubtful *appended // an append whose write failed; nil if the last one did not; for the writer
 }
 
 // Span is the range of blocks in an archive.
@@ -215,8 +217,8 @@ func (a *Archive) Over(rows kv.Reader, span Span, settled uint64) *Reader {
 
 // Append settles blocks. They become visible together with the settled pointer. If they do not
 // follow the last settled block and each other, Append returns rows.ErrNotNext and writes
-// nothing. The very first block may be any. The blocks are durable after [Archive.Sync]. Append
-// must not be called concurrently.
+// nothing. The very first block may be any. The blocks are durable after [Archive.Sync]. An
+// earlier append that failed is completed first. Append must not be called concurrently.
 func (a *Archive) Append(ctx context.Context, blocks ...*starknet.Block) error {
 	encoded := make([]rows.Encoded, len(blocks))
 	for i, block := range blocks {
@@ -240,6 +242,9 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...rows.Encoded) err
 	if len(blocks) == 0 {
 		return nil
 	}
+	if err := a.Complete(ctx); err != nil {
+		return err
+	}
 	batch := a.store.NewBatch()
 	span := a.span.Load()
 	refs := make([]chain.Ref, 0, len(blocks))
@@ -259,10 +264,30 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...rows.Encoded) err
 	if err := settling.Begin(ctx, a.store, Tables(), refs); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	if err := a.store.Write(ctx, batch); err != nil {
-		return fmt.Errorf("archive: append up to block %s: %w", span.Last, err)
+	a.doubtful = &appended{batch, span}
+	return a.Complete(ctx)
+}
+
+// appended is what an append writes.
+type appended struct {
+	batch kv.Batch
+	span  *Span // with its blocks
+}
+
+// Complete makes again the write of the last append, if it failed: its blocks may be settled in the
+// store all the same. To read what is stored would not do: the store may still apply the write, but
+// before the same one or another at the latest. Other blocks must not be written in the place of these
+// before Complete has succeeded.
+func (a *Archive) Complete(ctx context.Context) error {
+	added := a.doubtful
+	if added == nil {
+		return nil
 	}
-	a.span.Store(span)
+	if err := a.store.Write(ctx, added.batch); err != nil {
+		return fmt.Errorf("archive: append up to block %s: %w", added.span.Last, err)
+	}
+	a.span.Store(added.span)
+	a.doubtful = nil
 	return nil
 }
 

@@ -151,9 +151,20 @@ func (f *Follower) agree(ctx context.Context, above *tip.Tip) error {
 	return above.Overtaken(ctx, settled)
 }
 
+// complete completes an append that failed, and makes the tip know of it. writing must be held.
+func (f *Follower) complete(ctx context.Context, above *tip.Tip) error {
+	if err := f.archive.Complete(ctx); err != nil {
+		return err
+	}
+	return f.agree(ctx, above)
+}
+
 // begin settles the very first block, on which the tip is based. If an earlier call failed after
 // doing so, the block must be the same.
 func (f *Follower) begin(ctx context.Context, block *starknet.Block) error {
+	if err := f.archive.Complete(ctx); err != nil {
+		return err
+	}
 	if f.archive.Span() == nil {
 		if err := f.archive.Append(ctx, block); err != nil {
 			return err
@@ -167,6 +178,9 @@ func (f *Follower) begin(ctx context.Context, block *starknet.Block) error {
 
 // settle settles the blocks that are deep enough.
 func (f *Follower) settle(ctx context.Context, above *tip.Tip) error {
+	if err := f.complete(ctx, above); err != nil {
+		return err
+	}
 	head := above.Forkchoice().Head.Ref()
 	if head.Number <= f.depth {
 		return nil
@@ -194,10 +208,12 @@ func (f *Follower) Revert(ctx context.Context, ancestor chain.Ref) error {
 	if above == nil {
 		return fmt.Errorf("%w: block %s", tip.ErrUnknownBlock, ancestor)
 	}
-	if err := f.agree(ctx, above); err != nil {
+	// Blocks whose append failed are completed before they can be reverted: they may be settled.
+	err := f.complete(ctx, above)
+	if err != nil {
 		return err
 	}
-	err := above.SetHead(ctx, ancestor.Hash, chain.Ref{}, chain.Ref{})
+	err = above.SetHead(ctx, ancestor.Hash, chain.Ref{}, chain.Ref{})
 	if errors.Is(err, tip.ErrUnknownBlock) {
 		return fmt.Errorf("%w: to block %s, settled is %s; if the source is right, run `ashlar rewind` with --to %d", ErrTooDeep, ancestor, f.archive.Span().Last, ancestor.Number)
 	}

@@ -88,6 +88,9 @@ func (i *Importer) Progress() Progress {
 // and when ctx is done. Earlier blocks remain, and everything settled is durable when it
 // returns, unless the store does not answer.
 func (i *Importer) Import(ctx context.Context, source Source) error {
+	if err := i.archive.Complete(ctx); err != nil {
+		return err
+	}
 	if span := i.archive.Span(); span != nil {
 		i.counts.head.Store(span.Last.Number)
 		i.counts.kept.Store(span.Last.Number)
