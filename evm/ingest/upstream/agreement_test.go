@@ -3,11 +3,16 @@ package upstream_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/evm/source/node"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -127,37 +132,199 @@ func TestQuorumLags(t *testing.T) {
 type echo struct {
 	*fakeNode
 	serves *fakeNode
+	kind   string
 }
 
+// The kinds of echoes, by what they serve of the other chain.
+const (
+	echoAll    = "headers and blocks"
+	echoBlocks = "blocks"
+	echoParts  = "blocks but the last of each answer"
+)
+
 func (e echo) Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error) {
-	return e.serves.Blocks(ctx, from, count)
+	blocks, err := e.serves.Blocks(ctx, from, count)
+	if err == nil && e.kind == echoParts {
+		last := len(blocks) - 1
+		blocks[last] = e.world.at(e.head, blocks[last].NumberU64())
+	}
+	return blocks, err
 }
 
 func (e echo) Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error) {
-	return e.serves.Headers(ctx, from, count)
+	if e.kind == echoAll {
+		return e.serves.Headers(ctx, from, count)
+	}
+	return e.fakeNode.Headers(ctx, from, count)
 }
 
 // TestQuorumOfEchoes: a node that agrees with the others but serves another valid branch is
 // found out before a block of it is executed.
 func TestQuorumOfEchoes(t *testing.T) {
-	w, f, nodes := threeNodes(t, ingest.Depths{Unfinalized: 20, Most: 60})
-	fork := w.grow(w.builder.Genesis, 5)
-	right, wrong := w.grow(fork, 300), w.grow(fork, 300)
-	nodes[0].head, nodes[1].head, nodes[2].head = right, right, wrong
-	unwatch := f.watch(func(head chain.Ref) {
-		if ref(w.at(right, head.Number)) != head {
-			t.Errorf("block %s is visible", head)
+	for _, kind := range []string{echoAll, echoBlocks, echoParts} {
+		t.Run(kind, func(t *testing.T) {
+			w, f, nodes := threeNodes(t, ingest.Depths{Unfinalized: 20, Most: 60})
+			fork := w.grow(w.builder.Genesis, 5)
+			right, wrong := w.grow(fork, 300), w.grow(fork, 300)
+			nodes[0].head, nodes[1].head, nodes[2].head = right, right, wrong
+			unwatch := f.watch(func(head chain.Ref) {
+				if ref(w.at(right, head.Number)) != head {
+					t.Errorf("block %s is visible", head)
+				}
+			})
+			p, stop := f.pursue(t, echo{nodes[0], nodes[2], kind}, nodes[1])
+			f.await(ref(right))
+			until(t, "blocks settle", func() bool {
+				settled, _ := f.Archive.Settled()
+				return settled == ref(w.at(right, right.NumberU64()-20))
+			})
+			stop()
+			unwatch()
+			if counts := p.Status().Nodes[0].Counts; counts.Failures+counts.Invalid == 0 {
+				t.Error("the node that serves another branch is not blamed")
+			}
+		})
+	}
+}
+
+// TestQuorumBelowTheFork: where the highest heads differ, the highest block that a quorum has is
+// followed. A node that is below the others has no say above its head, and is not waited for.
+func TestQuorumBelowTheFork(t *testing.T) {
+	w, f, nodes := threeNodes(t, ingest.DefaultDepths())
+	common := w.grow(w.builder.Genesis, 20)
+	nodes[0].head, nodes[1].head, nodes[2].head = w.grow(common, 5), w.grow(common, 5), common
+	p, stop := f.pursue(t, nodes[0], nodes[1], nodes[2])
+	defer stop()
+	f.await(ref(common))
+	until(t, "agreement", func() bool { status := p.Status(); return status.Reached && status.Best == common.NumberU64() })
+}
+
+// silentAt is a node that answers nothing before it is released, and never says which block it has at a number.
+type silentAt struct {
+	*fakeNode
+	released chan struct{}
+}
+
+func (s silentAt) Identity(ctx context.Context) (uint64, common.Hash, error) {
+	select {
+	case <-s.released:
+		return s.fakeNode.Identity(ctx)
+	case <-ctx.Done():
+		return 0, common.Hash{}, ctx.Err()
+	}
+}
+
+func (s silentAt) HashAt(ctx context.Context, _ uint64) (common.Hash, error) {
+	_, _, _ = s.begin(ctx, "hash")
+	<-ctx.Done()
+	return common.Hash{}, ctx.Err()
+}
+
+// TestQuorumWaitsForNoMore: a node that does not answer delays the others that agree only a little, and is
+// not blamed for the answer that was not waited for.
+func TestQuorumWaitsForNoMore(t *testing.T) {
+	w, f, nodes := threeNodes(t, ingest.DefaultDepths())
+	head := w.grow(w.builder.Genesis, 25)
+	nodes[0].head, nodes[1].head, nodes[2].head = w.at(head, 20), w.at(head, 20), head
+	silent := silentAt{nodes[2], make(chan struct{})}
+	p, stop := f.pursue(t, silent, nodes[0], nodes[1])
+	defer stop()
+	f.await(ref(w.at(head, 20)))
+	close(silent.released)
+	until(t, "a question for the silent node", func() (asked bool) {
+		nodes[2].set(func() { asked = nodes[2].asked["hash"] > 0 })
+		return asked
+	})
+	next := w.at(head, 21)
+	nodes[2].set(func() { nodes[2].head = next })
+	nodes[0].set(func() { nodes[0].head = next })
+	f.await(ref(next))
+	if counts := p.Status().Nodes[0].Counts; counts != (upstream.Counts{}) {
+		t.Errorf("the silent node has %+v", counts)
+	}
+}
+
+// refusing is a node that stops to answer, and takes a while to fail.
+type refusing struct {
+	*fakeNode
+	refuses *atomic.Bool
+}
+
+func (r refusing) Identity(ctx context.Context) (uint64, common.Hash, error) {
+	if r.refuses.Load() {
+		time.Sleep(10 * time.Millisecond)
+		return 0, common.Hash{}, errDropped
+	}
+	return r.fakeNode.Identity(ctx)
+}
+
+func (r refusing) Forkchoice(ctx context.Context) (node.Forkchoice, error) {
+	if r.refuses.Load() {
+		return node.Forkchoice{}, errDropped
+	}
+	return r.fakeNode.Forkchoice(ctx)
+}
+
+// TestQuorumLosesNode: when a node stops to answer, the status says at once that the others are too few.
+func TestQuorumLosesNode(t *testing.T) {
+	w, f, nodes := threeNodes(t, ingest.DefaultDepths())
+	head := w.grow(w.builder.Genesis, 3)
+	nodes[0].head, nodes[1].head = head, head
+	var refuses atomic.Bool
+	p, stop := f.pursue(t, nodes[0], refusing{nodes[1], &refuses})
+	defer stop()
+	f.await(ref(head))
+	until(t, "agreement", func() bool { return p.Status().Reached })
+	refuses.Store(true)
+	until(t, "too few nodes", func() bool {
+		status := p.Status()
+		return !status.Reached && strings.Contains(status.Problem, "1 of 2 nodes can be used, 2 must agree") && status.Nodes[1].Why == errDropped.Error()
+	})
+	for range 50 { // while the node is asked again and again
+		if time.Sleep(time.Millisecond); p.Status().Reached {
+			t.Fatal("a node that does not answer counts")
 		}
+	}
+	refuses.Store(false)
+	until(t, "agreement", func() bool { return p.Status().Reached && p.Status().Problem == "" })
+}
+
+// TestQuorumForksBelowSettled: a branch that forks off below the last settled block is too deep, whoever agrees on it.
+func TestQuorumForksBelowSettled(t *testing.T) {
+	w, f, nodes := threeNodes(t, ingest.Depths{Unfinalized: 4, Most: 8})
+	fork := w.grow(w.builder.Genesis, 5)
+	head, other := w.grow(fork, 25), w.grow(fork, 30)
+	nodes[0].head, nodes[1].head = head, head
+	p, stop := f.pursue(t, nodes[0], nodes[1])
+	defer stop()
+	f.await(ref(head))
+	until(t, "blocks settle", func() bool { settled, _ := f.Archive.Settled(); return settled.Number > fork.NumberU64() })
+	for _, n := range nodes[:2] {
+		n.set(func() { n.head = other })
+	}
+	until(t, "the nodes to be put aside", func() bool {
+		status := p.Status()
+		return !slices.ContainsFunc(status.Nodes, func(n upstream.NodeStatus) bool {
+			return n.Counts.TooDeep == 0 || n.Why != upstream.ErrTooDeep.Error()
+		})
 	})
-	p, stop := f.pursue(t, echo{nodes[0], nodes[2]}, nodes[1])
-	f.await(ref(right))
-	until(t, "blocks settle", func() bool {
-		settled, _ := f.Archive.Settled()
-		return settled == ref(w.at(right, right.NumberU64()-20))
-	})
+	if got := f.Forkchoice().Head.Ref(); got != ref(head) {
+		t.Errorf("the head is %s, want %s", got, ref(head))
+	}
+}
+
+// TestQuorumRests: while nothing changes, nodes are not asked again which blocks they have.
+func TestQuorumRests(t *testing.T) {
+	w, f, nodes := threeNodes(t, ingest.DefaultDepths())
+	nodes[0].head = w.grow(w.builder.Genesis, 6)
+	nodes[1].head = w.at(nodes[0].head, 5)
+	pace := quick()
+	pace.Poll, pace.Recheck = time.Hour, time.Hour
+	stop := f.pursueAt(t, pace, nodes[0], nodes[1])
+	f.await(ref(nodes[1].head))
+	time.Sleep(50 * time.Millisecond) // time for thousands of questions
 	stop()
-	unwatch()
-	if counts := p.Status().Nodes[0].Counts; counts.Failures+counts.Invalid == 0 {
-		t.Error("the node that serves another branch is not blamed")
+	if asked := nodes[0].asked["hash"]; asked == 0 || asked > 10 {
+		t.Errorf("a node was asked %d times for a block, want a few", asked)
 	}
 }

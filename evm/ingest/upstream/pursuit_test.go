@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"ashlar/evm/ingest/upstream"
 	"ashlar/history/tip"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -271,4 +273,100 @@ func TestSyncing(t *testing.T) {
 	close(n.held)
 	f.await(ref(n.head))
 	until(t, "nothing to catch up with", func() bool { return p.Status().Sync == nil })
+}
+
+// TestForkAtAnyDepth: the last common block with a branch is found, whatever its distance.
+func TestForkAtAnyDepth(t *testing.T) {
+	w := newWorld(t, 8)
+	heads := []*types.Block{w.grow(w.builder.Genesis, 30)}
+	for distance := uint64(1); distance <= 20; distance++ {
+		for _, more := range []int{-1, 3} { // each branch is shorter or longer than the one before
+			last := heads[len(heads)-1]
+			heads = append(heads, w.grow(w.at(last, last.NumberU64()-distance), max(1, int(distance)+more)))
+		}
+	}
+	n := newFakeNode("forks", w)
+	f := newFollower(t, ingest.Depths{Unfinalized: 1 << 20, Most: 1 << 20})
+	p, stop := f.pursue(t, n)
+	defer stop()
+	for _, head := range heads {
+		n.set(func() { n.head = head })
+		f.await(ref(head))
+	}
+	if counts := p.Status().Nodes[0].Counts; counts != (upstream.Counts{}) {
+		t.Errorf("the node is blamed: %+v", counts)
+	}
+}
+
+// TestKnownBranchBelowFinal: a branch whose blocks are here is not returned to if it lacks the final block.
+func TestKnownBranchBelowFinal(t *testing.T) {
+	w := newWorld(t, 9)
+	fork := w.grow(w.builder.Genesis, 20)
+	other, head := w.grow(fork, 5), w.grow(fork, 20)
+	n := newFakeNode("moves back", w)
+	n.head = other
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursueUnsettled(t, n)
+	defer stop()
+	f.await(ref(other))
+	final := ref(w.at(head, 25))
+	n.set(func() { n.head, n.finalized = head, final })
+	f.awaitForkchoice("the final block", func(s tip.Forkchoice) bool { return s.Head.Ref() == ref(head) && s.Finalized == final })
+	n.set(func() { n.head = other })
+	until(t, "the node to be put aside", func() bool { return p.Status().Nodes[0].Counts.TooDeep > 0 })
+	if s := f.Forkchoice(); s.Head.Ref() != ref(head) || s.Finalized != final {
+		t.Errorf("the head is %s, finalized %s, expected %s and %s", s.Head.Ref(), s.Finalized, ref(head), final)
+	}
+}
+
+// TestSafeBlockIsReorganizedAway: a reorganization that drops the safe block makes the final one safe, or else the
+// last settled one, until a node names another.
+func TestSafeBlockIsReorganizedAway(t *testing.T) {
+	for _, final := range []uint64{0, 3} {
+		w := newWorld(t, 10)
+		fork := w.grow(w.builder.Genesis, 5)
+		head, other := w.grow(fork, 5), w.grow(fork, 8)
+		n := newFakeNode("node", w)
+		n.head, n.safe = head, ref(w.at(head, 8))
+		if final > 0 {
+			n.finalized = ref(w.at(head, final))
+		}
+		f := newFollower(t, ingest.DefaultDepths())
+		_, stop := f.pursueUnsettled(t, n)
+		f.awaitForkchoice("the safe block", func(s tip.Forkchoice) bool { return s.Safe == n.safe })
+		n.set(func() { n.head = other }) // still with the dropped block as the safe one
+		f.await(ref(other))
+		if s := f.Forkchoice(); s.Safe != ref(w.at(other, final)) {
+			t.Errorf("final is %d: the safe block is %s, expected %d", final, s.Safe, final)
+		}
+		safe := ref(w.at(other, 7))
+		n.set(func() { n.safe = safe })
+		f.awaitForkchoice("the new safe block", func(s tip.Forkchoice) bool { return s.Safe == safe })
+		stop()
+	}
+}
+
+// fewAtOnce is a node that returns at most three blocks of those that it is asked for.
+type fewAtOnce struct{ *fakeNode }
+
+func (f fewAtOnce) Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error) {
+	return f.fakeNode.Blocks(ctx, from, min(count, 3))
+}
+
+// TestFewBlocksAtOnce: the rest of a range is asked for again. A final block that a node names above its own head is
+// ignored.
+func TestFewBlocksAtOnce(t *testing.T) {
+	w := newWorld(t, 13)
+	n := newFakeNode("few", w)
+	n.head, n.finalized = w.grow(w.builder.Genesis, 100), chain.Ref{Number: 5000, Hash: common.Hash{1}}
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursue(t, fewAtOnce{n})
+	f.await(ref(n.head))
+	stop()
+	if counts := p.Status().Nodes[0].Counts; counts != (upstream.Counts{}) {
+		t.Errorf("the node is blamed: %+v", counts)
+	}
+	if n.asked["blocks"] > 2*100/3 {
+		t.Errorf("100 blocks took %v questions", n.asked)
+	}
 }

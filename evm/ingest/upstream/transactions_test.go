@@ -7,9 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/ingest/upstream"
 	"ashlar/evm/source/node"
 	"ashlar/internal/fakenode"
 
@@ -164,5 +166,42 @@ func TestPoolEndsWithFollowing(t *testing.T) {
 	}
 	if got := passed.Load(); got != 1 {
 		t.Errorf("%d transactions were passed on, expected 1", got)
+	}
+}
+
+// brokenPool is a node whose pool cannot be read.
+type brokenPool struct {
+	*fakeNode
+	asked *atomic.Int64
+}
+
+func (b brokenPool) Pool(context.Context) ([]*types.Transaction, error) {
+	b.asked.Add(1)
+	return nil, errDropped
+}
+
+// A pool that cannot be read is asked again after the wait for failures only. The node's blocks are used meanwhile.
+func TestBrokenPoolIsLeftAlone(t *testing.T) {
+	w := newWorld(t, 9)
+	var asked atomic.Int64
+	n := brokenPool{newFakeNode("node", w), &asked}
+	last := w.grow(w.builder.Genesis, 20)
+	n.head = w.at(last, 1)
+	pace := quick()
+	pace.Retry, pace.RetryMax = time.Hour, time.Hour
+	f := newFollower(t, ingest.DefaultDepths())
+	p := f.pursuit(t, pace, func(context.Context, *types.Transaction) {}, n)
+	stop := run(t, p.Run, f.Run)
+	until(t, "a question for the pool", func() bool { return asked.Load() > 0 })
+	for _, head := range w.upTo(last, 20) {
+		n.set(func() { n.head = head })
+		f.await(ref(head))
+	}
+	stop()
+	if got := asked.Load(); got != 1 {
+		t.Errorf("the pool was asked for %d times, expected once", got)
+	}
+	if counts := p.Status().Nodes[0].Counts; counts != (upstream.Counts{}) {
+		t.Errorf("the node is blamed: %+v", counts)
 	}
 }
