@@ -15,9 +15,14 @@ import (
 )
 
 // expiring gives an account as many keys as it may have, of which one has expired and one is missing. It returns the ID
-// of the expired one.
-func (r *Keyring) expiring(t *testing.T, most uint32) (owner ID, expired string) {
+// of the expired one. Its process has the time of two hours ago: a key cannot be created with an expiry in the past.
+func expiring(t *testing.T, store kv.Store, most uint32) (owner ID, expired string) {
 	t.Helper()
+	before := time.Now().Add(-2 * time.Hour)
+	r, err := OpenKeyring(t.Context(), openAccounts(t, store, Config{Shared: true, Now: func() time.Time { return before }}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, a, err := r.accounts.Create(t.Context(), NewAccount{Email: somebody})
 	if err == nil {
 		a, err = r.accounts.SetLimits(t.Context(), somebody, Limits{Keys: most})
@@ -25,11 +30,10 @@ func (r *Keyring) expiring(t *testing.T, most uint32) (owner ID, expired string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := time.Now().Add(time.Second)
 	for i := range most {
 		var n NewKey
 		if i == 0 {
-			n.Expires = ends
+			n.Expires = before.Add(time.Hour)
 		}
 		issued, err := r.Of(a.ID).Create(t.Context(), n)
 		if err != nil {
@@ -39,15 +43,14 @@ func (r *Keyring) expiring(t *testing.T, most uint32) (owner ID, expired string)
 			expired = issued.Key.ID.String()
 		}
 	}
-	time.Sleep(time.Until(ends))
 	return a.ID, expired
 }
 
 // An expired key that is made valid again at one process counts at the other, as one that is created does.
 func TestLimitOfKeysThatAreValidAgain(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
+	owner, expired := expiring(t, store, 4)
 	here := openShared(t, store)
-	owner, expired := here.expiring(t, 4)
 	there := openShared(t, store)
 	created, err := here.Of(owner).Create(t.Context(), NewKey{})
 	if err != nil {
@@ -87,8 +90,8 @@ func (l *locked) CompareAndSet(ctx context.Context, name string, old, value []by
 func TestRefusedKeysAreCheap(t *testing.T) {
 	const most = 3
 	store := &locked{Store: openStore(t, vfs.NewMem())}
+	owner, expired := expiring(t, store, most)
 	here := openShared(t, store)
-	owner, expired := here.expiring(t, most)
 	there := openShared(t, store)
 	create := func(r *Keyring) error { _, err := r.Of(owner).Create(t.Context(), NewKey{}); return err }
 	if err := create(here); err != nil {
@@ -126,8 +129,9 @@ func TestRefusedKeysAreCheap(t *testing.T) {
 // A key that is created, or made valid again, counts as one change.
 func TestNewKeysAreOneChange(t *testing.T) {
 	const most = 3
-	r := openShared(t, openStore(t, vfs.NewMem()))
-	owner, expired := r.expiring(t, most)
+	store := openStore(t, vfs.NewMem())
+	owner, expired := expiring(t, store, most)
+	r := openShared(t, store)
 	keys := r.Of(owner)
 	r.accounts.byAccount = limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted)
 	if _, err := keys.Expire(t.Context(), expired, time.Time{}); err != nil {
