@@ -61,3 +61,21 @@ func TestTipOfFilledTransaction(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesEmpty(t *testing.T) {
+	for _, test := range []struct {
+		params  []any
+		message string
+		want    bool
+	}{
+		{[]any{"", "0x1"}, `invalid argument 0: invalid hex or decimal integer ""`, true},
+		{[]any{"0x1", nil}, "missing value for required argument 1", true},
+		{[]any{"", "0x1"}, "invalid argument 1: x", false},
+		{[]any{"0x1"}, "missing value for required argument 1", false},
+		{[]any{nil}, "too many arguments, want at most 0", false},
+	} {
+		if got := namesEmpty(test.params, test.message); got != test.want {
+			t.Errorf("%q of %v: got %t, want %t", test.message, test.params, got, test.want)
+		}
+	}
+}

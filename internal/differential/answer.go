@@ -66,12 +66,19 @@ func differences(a, b answer) []jsondiff.Difference {
 	return jsondiff.Values(a.result, b.result)
 }
 
-// normalize removes insignificant details: the notation of fractions, and the order of access lists,
-// which geth takes from a map.
+// normalize removes insignificant details: the notation of fractions, the order of access lists,
+// which geth takes from a map, and after how many blocks geth deletes logs.
 func normalize(method string, v any) any {
 	switch method {
 	case "eth_feeHistory":
 		return fractions(v)
+	case "eth_capabilities":
+		kinds, _ := v.(map[string]any)
+		for _, kind := range kinds {
+			if kind, ok := kind.(map[string]any); ok {
+				delete(kind, "deleteStrategy")
+			}
+		}
 	case "debug_storageRangeAt":
 		return keyedByHash(v, "storage", func(hash string, entry map[string]any) string { entry["key"] = nil; return hash })
 	case "debug_accountRange":

@@ -250,5 +250,6 @@ func (c *consensus) compareGenerated() {
 		c.t.Fatal(err)
 	}
 	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 0)), c: sampled}, crossingEach)
+	all = append(all, rareQuestions(&generator{r: rand.New(rand.NewPCG(*seed, 1)), c: sampled}, crossingEach)...)
 	report(c.t, all, ask(c.t, all, c.geth.public, c.ashlar.public))
 }

@@ -39,9 +39,11 @@ type Chain struct {
 
 // Block describes a block.
 type Block struct {
-	Hash     common.Hash
-	GasLimit uint64
-	Txs      int
+	Hash        common.Hash
+	GasLimit    uint64
+	Txs         int
+	Header      *types.Header
+	Withdrawals types.Withdrawals
 }
 
 // Tx is a transaction with its position.
@@ -72,7 +74,7 @@ func Read(genesisFile, chainFile string) (*Chain, error) {
 		return nil, fmt.Errorf("%s: %w", genesisFile, err)
 	}
 	first := genesis.ToBlock()
-	c := &Chain{Blocks: []Block{{first.Hash(), first.GasLimit(), 0}}}
+	c := &Chain{Blocks: []Block{{first.Hash(), first.GasLimit(), 0, first.Header(), first.Withdrawals()}}}
 	file, err := os.Open(chainFile)
 	if err != nil {
 		return nil, err
@@ -106,7 +108,7 @@ func (c *Chain) add(b *types.Block, signer types.Signer, accounts *ordered[commo
 	if b.NumberU64() != uint64(len(c.Blocks)) {
 		return fmt.Errorf("want block %d", len(c.Blocks))
 	}
-	c.Blocks = append(c.Blocks, Block{b.Hash(), b.GasLimit(), len(b.Transactions())})
+	c.Blocks = append(c.Blocks, Block{b.Hash(), b.GasLimit(), len(b.Transactions()), b.Header(), b.Withdrawals()})
 	accounts.add(b.Coinbase())
 	for i, tx := range b.Transactions() {
 		from, err := types.Sender(signer, tx)
