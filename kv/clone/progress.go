@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Progress says how far a copy is: what was written, and then what was read back. It is safe for concurrent use. A nil Progress can be
-// passed where it is not needed.
+// Progress says how far a copy is: what was written, and then what was read back. It is safe for
+// concurrent use. A nil Progress can be passed where it is not needed.
 type Progress struct {
 	stage atomic.Pointer[Stage]
 	share atomic.Uint64 // in 1/precision
