@@ -187,10 +187,11 @@ func TestDifferential(t *testing.T) {
 	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", []string{"-args", "-each", "1"}, "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
 }
 
-// runTests runs tests of another package against a running server.
+// runTests runs tests of another package against a running server. Their time limit is that of .ci/run for this package: the
+// usual one of go test, ten minutes, is short on a busy machine.
 func runTests(t *testing.T, pkg, run string, arguments []string, environment ...string) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"test", pkg, "-count=1", "-run", "^" + run + "$"}, arguments)...)
+	c := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"test", pkg, "-count=1", "-timeout=45m", "-run", "^" + run + "$"}, arguments)...)
 	c.Env = append(os.Environ(), environment...)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v\n%s", pkg, run, err, out)
