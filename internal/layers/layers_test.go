@@ -130,7 +130,7 @@ func keepers() []keeper {
 		{"github.com/cockroachdb/pebble", []string{"kv/pebble"}},
 		{"github.com/apache/cassandra-gocql-driver", []string{"kv/cassandra"}},
 		// Everything else takes a kv.Store, whichever engine it is.
-		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest"}},
+		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest", "internal/familytest"}},
 		{"ashlar/kv/cassandra", []string{"kv/cassandra", "app/store"}},
 		{"ashlar/kv/rowcache", []string{"kv/rowcache", "app/store"}},
 		// The reference builder generates chains to test execute, so it must be independent of it.
