@@ -165,7 +165,7 @@ func TestQuorumOfEchoes(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			w, f, nodes := threeNodes(t, ingest.Depths{Unfinalized: 20, Most: 60})
 			fork := w.grow(w.builder.Genesis, 5)
-			right, wrong := w.grow(fork, 300), w.grow(fork, 300)
+			right, wrong := w.grow(fork, 160), w.grow(fork, 160) // as many as are imported in bulk
 			nodes[0].head, nodes[1].head, nodes[2].head = right, right, wrong
 			unwatch := f.watch(func(head chain.Ref) {
 				if ref(w.at(right, head.Number)) != head {
