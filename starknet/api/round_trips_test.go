@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,8 @@ func TestRoundTrips(t *testing.T) {
 	options := synthetic.Default()
 	options.Transactions = 40
 	blocks := next(synthetic.New(options), 300)
+	large := &blocks[250].Transactions[0].Receipt // in several rows
+	large.Events = append(large.Events, slices.Repeat([]starknet.Event{{Data: []starknet.Felt{starknet.FeltOf(1)}}}, 200)...)
 	n := newNetwork(t, blocks...)
 	var longest *starknet.Transaction // by its events
 	for _, block := range blocks {
