@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,9 +89,15 @@ func startClients(t *testing.T, service *node.Client) (all []*client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Scripts find their libraries in the same folder.
-		script := filepath.Join(dir, "follow-"+l.script)
-		if err := os.WriteFile(script, text, 0o644); err != nil {
+		// Scripts find their libraries in the same folder. Each run has a copy: others may use the folder, too.
+		file, err := os.CreateTemp(dir, "*-follow-"+l.script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script := file.Name()
+		t.Cleanup(func() { _ = os.Remove(script) })
+		_, err = file.Write(text)
+		if err := errors.Join(err, file.Close()); err != nil {
 			t.Fatal(err)
 		}
 		c := newClient(l.name)
