@@ -30,6 +30,8 @@ type keyStore struct {
 	keys     atomic.Pointer[keys] // replaced as a whole; immutable
 	write    sync.Mutex           // held while keys is replaced
 	seen     []byte               // by Refresh, of the pointer; guarded by write
+
+	refreshing refreshing // used by Refresh only
 }
 
 // keys indexes the current revisions of keys.
@@ -46,7 +48,7 @@ type allowed struct {
 
 // OpenKeyring reads the keys from the store of accounts.
 func OpenKeyring(ctx context.Context, accounts *Accounts) (*Keyring, error) {
-	r := &Keyring{keyStore: &keyStore{accounts: accounts, now: accounts.now}}
+	r := &Keyring{keyStore: &keyStore{accounts: accounts, now: accounts.now, refreshing: refreshing{read: time.Now(), readAgain: readAgain}}}
 	all, err := r.load(ctx, new(keys))
 	if err != nil {
 		return nil, err

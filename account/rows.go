@@ -28,11 +28,11 @@ type rows struct {
 	again  *retry.Task   // nil: a refused restriction is an error, since nothing will try again
 	wake   chan struct{} // holds a value when unsaved has grown
 
+	announcements announcements
+
 	mu      sync.Mutex
 	unsaved map[place]unsavedRow // guarded by mu; the newest revision of each partition
 	tried   map[place]uint64     // guarded by mu; the newest revision that was not stored
-	// doubtful says that a write has failed: it may have been applied, but not announced. Guarded by mu.
-	doubtful bool
 	// unreadable describes what is disabled because its newest row cannot be read. Guarded
 	// by mu.
 	unreadable map[place]string
@@ -84,10 +84,12 @@ func (r *rows) write(ctx context.Context, at place, number uint64, record any, a
 	if err = r.store.Write(ctx, b); err == nil {
 		err = r.store.Sync(ctx)
 	}
+	if err != nil {
+		r.announcements.fail()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.doubtful = true
 		if number != lastRevision { // which may be tried again, since it is always the same
 			r.tried[at] = max(r.tried[at], number)
 		}

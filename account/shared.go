@@ -20,7 +20,8 @@ import (
 //
 //   - A change is written together with a new, random value of the pointer `changes`.
 //     [Keyring.Refresh] reads the pointer, and all rows if it has changed. If the write fails, its
-//     row may be there all the same, so the process that made it sets another value.
+//     row may be there all the same, so the process that made it sets another value. In case it has
+//     ended, Refresh also reads all rows once a minute.
 //   - Numbers of revisions end with random bits, so that two processes that change the same
 //     thing at once write two rows. The one with the greater number holds.
 //   - A change of an account or a key begins with its newest row in the store. Otherwise a process
@@ -46,13 +47,6 @@ func sharedNumber(current uint64) uint64 {
 	return (current>>randomBits+1)<<randomBits | binary.BigEndian.Uint64(random[:])>>(64-randomBits)
 }
 
-// announce adds to a batch what tells other processes of its change.
-func (r *rows) announce(b kv.Batch) {
-	if r.shared {
-		b.SetPointer(pointerChanges, []byte(rand.Text()))
-	}
-}
-
 // changes returns the value of the pointer, nil if nothing was ever changed.
 func (r *rows) changes(ctx context.Context) ([]byte, error) {
 	value, err := r.store.Pointer(ctx, pointerChanges)
@@ -67,47 +61,55 @@ func (r *rows) changes(ctx context.Context) ([]byte, error) {
 
 // certainChanges is changes after those of this process that may have been made.
 func (r *rows) certainChanges(ctx context.Context) ([]byte, error) {
-	if err := r.announceDoubtful(ctx); err != nil {
-		return nil, fmt.Errorf("account: announce changes that may have been made: %w", err)
+	if err := r.announceFailed(ctx); err != nil {
+		return nil, err
 	}
 	return r.changes(ctx)
 }
 
-// announceDoubtful announces changes that have failed, if there are any: the row may be there without
-// a new value of the pointer, so that no process reads it before another change.
-func (r *rows) announceDoubtful(ctx context.Context) error {
-	r.mu.Lock()
-	doubtful := r.doubtful
-	r.doubtful = false // before the write: another change may fail meanwhile
-	r.mu.Unlock()
-	if !doubtful {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, restrictionTime)
-	defer cancel()
-	b := r.store.NewBatch()
-	r.announce(b)
-	err := r.store.Write(ctx, b)
-	if err == nil {
-		err = r.store.Sync(ctx)
-	}
-	if err != nil {
-		r.mu.Lock()
-		r.doubtful = true
-		r.mu.Unlock()
-	}
-	return err
-}
+const (
+	// readAgain is after how long Refresh reads all rows although none was announced: a process that
+	// ended after its write had failed announces nothing, and a row may arrive after its announcement.
+	readAgain = time.Minute
+	// announceAgain is the time between attempts of Refresh to announce failed changes, each of which
+	// may take restrictionTime.
+	announceAgain = 5 * time.Second
+)
 
 // Refresh reads what other processes have changed in a shared store: accounts, invitations
 // and keys. It must not be called concurrently.
 func (r *Keyring) Refresh(ctx context.Context) error {
-	_ = r.accounts.rows.announceDoubtful(ctx) // if it fails, the next call tries again; others' changes must not wait for it
-	now, err := r.accounts.rows.changes(ctx)
-	if err != nil || bytes.Equal(now, r.seen) { // which only Refresh writes
+	if err := r.readChanges(ctx); err != nil {
 		return err
 	}
-	if err := r.accounts.refresh(ctx, now); err != nil {
+	state := &r.refreshing
+	if state.unannounced != nil && time.Since(state.attempted) < announceAgain { // changes of others must not wait for it
+		return state.unannounced
+	}
+	state.attempted, state.unannounced = time.Now(), r.accounts.rows.announceFailed(ctx)
+	return state.unannounced
+}
+
+// refreshing is what calls of Refresh remember.
+type refreshing struct {
+	read        time.Time     // when all rows were read last
+	readAgain   time.Duration // the constant, or less in tests
+	attempted   time.Time     // when failed changes were to be announced last
+	unannounced error         // why they were not
+}
+
+// readChanges reads all rows if any was changed, or if they were not read for long.
+func (r *Keyring) readChanges(ctx context.Context) error {
+	now, err := r.accounts.rows.changes(ctx)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	again := begun.Sub(r.refreshing.read) >= r.refreshing.readAgain
+	if bytes.Equal(now, r.seen) && !again { // which only Refresh writes
+		return nil
+	}
+	if err := r.accounts.refresh(ctx, now, again); err != nil {
 		return err
 	}
 	r.write.Lock()
@@ -118,13 +120,18 @@ func (r *Keyring) Refresh(ctx context.Context) error {
 	}
 	r.keys.Store(all)
 	r.seen = now
+	r.refreshing.read = begun
 	return nil
 }
 
-// refresh reads what other processes have changed up to a value of the pointer.
-func (a *Accounts) refresh(ctx context.Context, changes []byte) error {
+// refresh reads what other processes have changed up to a value of the pointer. again says to read
+// even if that was seen.
+func (a *Accounts) refresh(ctx context.Context, changes []byte, again bool) error {
 	a.write.Lock()
 	defer a.write.Unlock()
+	if again {
+		return a.readAll(ctx, changes)
+	}
 	return a.catchUpTo(ctx, changes)
 }
 
@@ -143,6 +150,11 @@ func (a *Accounts) catchUpTo(ctx context.Context, changes []byte) error {
 	if bytes.Equal(changes, a.seen) {
 		return nil
 	}
+	return a.readAll(ctx, changes)
+}
+
+// readAll reads all rows, up to a value of the pointer that was read before. The write lock is held.
+func (a *Accounts) readAll(ctx context.Context, changes []byte) error {
 	if err := a.readPeople(ctx); err != nil {
 		return err
 	}

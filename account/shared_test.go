@@ -94,7 +94,7 @@ func refresh(t *testing.T, accounts *Accounts) {
 	t.Helper()
 	changes, err := accounts.rows.changes(t.Context())
 	if err == nil {
-		err = accounts.refresh(t.Context(), changes)
+		err = accounts.refresh(t.Context(), changes, false)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -33,10 +33,10 @@ type people struct {
 	mail     *mail.Sender           // nil if no mail server is configured
 	provider *oidc.Provider         // nil if none is configured
 	group    *limit.Group           // nil if no other process uses the accounts
-	unread   *atomic.Pointer[error] // why changes of other processes cannot be read; nil: they can
+	unread   *atomic.Pointer[error] // why changes are not exchanged with other processes; nil: they are
 }
 
-// unreadChanges returns why changes of other processes cannot be read, nil if they can.
+// unreadChanges returns why changes of accounts and keys are not exchanged with other processes, nil if they are.
 func (p *people) unreadChanges() error {
 	if p.unread == nil {
 		return nil
@@ -117,9 +117,9 @@ func (p *people) refresh(ctx context.Context) error {
 		}
 		err := p.keys.Refresh(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			slog.Warn("changes of accounts and keys cannot be read; trying again", "error", err)
+			slog.Warn("changes of accounts and keys are not exchanged with other processes; trying again", "error", err)
 		} else if err == nil && failing {
-			slog.Info("changes of accounts and keys are read again")
+			slog.Info("changes of accounts and keys are exchanged again")
 		}
 		if failing = err != nil; failing {
 			p.unread.Store(&err)

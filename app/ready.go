@@ -94,7 +94,7 @@ func (s *Service) accountsProblem() error {
 		return fmt.Errorf("the store refuses writes: %w", refused)
 	}
 	if why := s.people.unreadChanges(); why != nil {
-		return fmt.Errorf("changes of other processes cannot be read: %w", why)
+		return fmt.Errorf("changes of accounts and keys are not exchanged with other processes: %w", why)
 	}
 	if unsaved := s.accounts.Unsaved(); unsaved != nil && unsaved.Why != "" {
 		return errors.New(unsaved.String())

@@ -19,7 +19,7 @@ type Status struct {
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
 	// AccountsRefused is why the accounts' store refuses writes; empty if it does not.
 	AccountsRefused string `json:"accountsRefused,omitempty"`
-	// AccountsUnread is why changes of accounts by other processes cannot be read; empty if they can.
+	// AccountsUnread is why changes of accounts and keys are not exchanged with other processes; empty if they are.
 	AccountsUnread string `json:"accountsUnread,omitempty"`
 	// AccountsUnsaved are restrictions that are in effect but not durable; nil: none.
 	AccountsUnsaved *account.Unsaved `json:"accountsUnsaved,omitempty"`

@@ -151,7 +151,7 @@ func printProblems(status app.Status) {
 		fmt.Fprintf(stdout(), "accounts and keys cannot be changed: %s\n", status.AccountsRefused)
 	}
 	if status.AccountsUnread != "" {
-		fmt.Fprintf(stdout(), "changes of accounts and keys by other processes cannot be read: %s\n", status.AccountsUnread)
+		fmt.Fprintf(stdout(), "changes of accounts and keys are not exchanged with other processes: %s\n", status.AccountsUnread)
 	}
 	if status.AccountsUnsaved != nil {
 		fmt.Fprintln(stdout(), status.AccountsUnsaved)
