@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ashlar/gateway"
@@ -22,7 +23,7 @@ func (d *Dashboard) checkURL() error {
 		return nil
 	}
 	u, err := url.Parse(d.URL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || strings.ContainsAny(d.URL, "?#") || u.Path != "" && u.Path != "/" || !isPort(u.Host, u.Port()) {
 		return fmt.Errorf("invalid URL %q (want a scheme and a host, such as https://dash.example.org)", d.URL)
 	}
 	host := strings.ToLower(u.Hostname())
@@ -33,4 +34,13 @@ func (d *Dashboard) checkURL() error {
 		return fmt.Errorf("the dashboard is not shown at %s (want a host of dashboard.hosts, there are %q)", host, d.Hosts)
 	}
 	return nil
+}
+
+// isPort reports whether the port of a host is one, or there is none.
+func isPort(host, port string) bool {
+	if port == "" {
+		return !strings.HasSuffix(host, ":")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }

@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // The links of e-mails begin with the dashboard's URL unless they have one of their own, and other links with that if it
 // is the only one.
@@ -26,5 +29,13 @@ func TestDashboardURL(t *testing.T) {
 		if _, err := loadText(t, "dashboard: {hosts: "+hosts+", url: 'https://[::1]:8443'}\n"); err != nil {
 			t.Errorf("at %s: %v", hosts, err)
 		}
+	}
+}
+
+// A wrong URL is reported once, not also as the link of e-mails, which was not written.
+func TestWrongDashboardURL(t *testing.T) {
+	_, err := loadText(t, "dashboard: {hosts: [a.test], url: a.test}\naccounts: {mail: {server: 'm.test:25', from: a@a.test}}\n")
+	if err == nil || !strings.Contains(err.Error(), "dashboard.url: invalid URL") || strings.Contains(err.Error(), "accounts.mail") {
+		t.Errorf("got %v", err)
 	}
 }

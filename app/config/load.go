@@ -61,7 +61,7 @@ func parse(path string, text []byte, families family.Families) (Config, error) {
 	if err := yaml.NodeToValue(body, &c, yaml.Strict()); err != nil {
 		return c, syntaxError(path, err)
 	}
-	if c.Accounts.Mail.Server != "" {
+	if c.Accounts.Mail.Server != "" && c.Dashboard.checkURL() == nil {
 		c.Accounts.Mail.Link = cmp.Or(c.Accounts.Mail.Link, c.Dashboard.URL)
 	}
 	wrong := c.readOwn(path, own, families)

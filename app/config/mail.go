@@ -40,6 +40,16 @@ func (m *Mail) check() error {
 	return err
 }
 
+// checkMail is the check of the mail server. If its link would be the dashboard's URL, and that is wrong, the
+// error is about the URL alone.
+func (c *Config) checkMail() error {
+	m := c.Accounts.Mail
+	if m.Server != "" && m.Link == "" && c.Dashboard.checkURL() != nil {
+		m.Link = "https://dash.example.org"
+	}
+	return m.check()
+}
+
 // Open returns the sender of letters, nil if no server is configured.
 func (m *Mail) Open() (*mail.Sender, error) {
 	if m.Server == "" {

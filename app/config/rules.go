@@ -55,7 +55,7 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.traces.share", func() error { return checkShare(c.Traces.Share) }},
 		{"$.credits", func() error { return c.checkCredits(families) }},
 		{"$.accounts.registration", c.Accounts.Registration.Check},
-		{"$.accounts.mail", c.Accounts.Mail.check},
+		{"$.accounts.mail", c.checkMail},
 		{"$.accounts.oidc", c.Accounts.OIDC.check},
 	}...)
 	for _, number := range []struct {
