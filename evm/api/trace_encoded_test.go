@@ -77,7 +77,7 @@ func TestTraceInvalidTransactions(t *testing.T) {
 		{types.NewTx(&types.LegacyTx{Nonce: uint64(nonce) + 1, GasPrice: price, Gas: 100_000, To: &logger}), "tracing failed: nonce too high", nil},
 		{types.NewTx(delegation), "tracing failed: EIP-7702 transaction with empty auth list", nil},
 		{types.NewTx(&types.LegacyTx{Nonce: uint64(nonce), GasPrice: price, Gas: 20_000, To: &logger}), "tracing failed: intrinsic gas too low", nil},
-		{types.NewTx(&types.LegacyTx{Nonce: uint64(nonce), GasPrice: price, Gas: 100_000, To: &logger}), "invalid chain id for signer", types.LatestSignerForChainID(big.NewInt(99))},
+		{types.NewTx(&types.LegacyTx{Nonce: uint64(nonce), GasPrice: price, Gas: 100_000, To: &logger}), "tracing failed: transaction 0 [", types.LatestSignerForChainID(big.NewInt(99))},
 	} {
 		signer := test.signer
 		if signer == nil {

@@ -154,6 +154,9 @@ func (a *API) findFrames(ctx context.Context, view *query.View, filter *query.Tr
 	}
 	found, err := view.FindTraces(ctx, filter, limit)
 	if tooMany := (*query.TooManyTraces)(nil); errors.As(err, &tooMany) {
+		if !tooMany.Fits && filter.Skip == 0 {
+			tooMany.To, tooMany.Fits = tooMany.From, true // one block is not limited
+		}
 		return tooManyFrames(tooMany)
 	}
 	for i := 0; i < len(found) && err == nil; i++ {

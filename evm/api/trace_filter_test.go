@@ -73,7 +73,7 @@ func TestFilterOfOneBlockIsNotCapped(t *testing.T) {
 		{`{"fromBlock":"0x1","toBlock":"0x2"}`, 0},
 	} {
 		answer, _ := limited(t, s.methods, 100_000_000, `{"jsonrpc":"2.0","id":1,"method":"trace_filter","params":[`+test.filter+`]}`)
-		refused := strings.Contains(string(answer), `"message":"query returned more than 10000 results"`)
+		refused := strings.Contains(string(answer), `"message":"query returned more than 10000 results","data":"Try with this block range [0x1, 0x1]."`)
 		if frames := strings.Count(string(answer), `"traceAddress"`); frames != test.frames || refused != (test.frames == 0) {
 			t.Errorf("%s: %d frames, want %d, in %.300s", test.filter, frames, test.frames, answer)
 		}

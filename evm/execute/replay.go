@@ -260,7 +260,7 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	r.place()
 	message, err := core.TransactionToMessage(tx, r.run.signer, r.run.header.BaseFee)
 	if err != nil {
-		return callErrorf("transaction %d [%x]: %w", r.next, tx.Hash(), err)
+		return callErrorf("tracing failed: transaction %d [%x]: %w", r.next, tx.Hash(), err)
 	}
 	seen, machine, hooks := r.run.state, r.run.evm, r.numbered(tracer.Hooks)
 	seen.message = message
