@@ -202,13 +202,14 @@ func TestThrottledBatches(t *testing.T) {
 	f := newFake(t, 7, 10)
 	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
 	usable(t, p, 1)
+	began := time.Now()
 	refuse(f, "[{", http.StatusServiceUnavailable, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"rate limit exceeded"}}`)
 	p.AskAll(t.Context(), slices.Repeat([]Call{{Method: "m", Params: json.RawMessage("[]")}}, 2))
 	n := p.nodes[0]
 	n.mu.Lock()
 	ends, noBatch := n.resting, n.noBatch // the rest may be over already
 	n.mu.Unlock()
-	if o := n.obstacle(new(Call), 7, ends.Add(-1)); ends.IsZero() || o.kind != resting || noBatch {
+	if o := n.obstacle(new(Call), 7, ends.Add(-1)); ends.Sub(began) < firstBreak || o.kind != resting || noBatch {
 		t.Errorf("it takes calls: %t, batches: %t", o.kind == none, !noBatch)
 	}
 }
