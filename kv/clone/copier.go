@@ -145,7 +145,11 @@ func (c *copier) walk(ctx context.Context, after []byte) error {
 			partition, any, whole = append(partition[:0], row.Partition...), true, false
 		}
 		switch {
-		case whole:
+		case whole: // the progress goes on
+			if time.Since(c.marked) > markEvery {
+				c.marked = time.Now()
+				err = c.send(ctx)
+			}
 		case c.table.Kind == kv.List: // walked in ascending order
 			err = c.put(ctx, partition, row.Sort, row.Value)
 		default:
