@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,14 +37,16 @@ func TestGuideOfTools(t *testing.T) {
 	}
 	for _, match := range found {
 		runner, program := match[1], urls.Replace(match[2])
-		command := exec.CommandContext(t.Context(), "sh", "-c", program)
+		ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+		defer cancel()
+		command := exec.CommandContext(ctx, "sh", "-c", program)
 		switch runner {
 		case "node":
-			command = exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", program)
+			command = exec.CommandContext(ctx, "node", "--input-type=module", "-e", program)
 		case "web3.py":
-			command = exec.CommandContext(t.Context(), filepath.Join(dir, "venv", "bin", "python"), "-c", program)
+			command = exec.CommandContext(ctx, filepath.Join(dir, "venv", "bin", "python"), "-c", program)
 		case "starknet.py":
-			command = exec.CommandContext(t.Context(), filepath.Join(dir, "starknet-venv", "bin", "python"), "-c", program)
+			command = exec.CommandContext(ctx, filepath.Join(dir, "starknet-venv", "bin", "python"), "-c", program)
 		case "sh":
 			command.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "node_modules", ".bin")+":"+os.Getenv("PATH"))
 		default:
