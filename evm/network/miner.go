@@ -38,6 +38,7 @@ type miner struct {
 	traffic  *demo.Traffic
 	next     uint64
 	contents *demo.Contents // of the next block, if it was begun; nil: the traffic has not given them yet
+	lacking  bool           // the last block lacks transactions: the traffic must resume before the next
 	mining   *retry.Task
 	log      *slog.Logger
 }
@@ -98,6 +99,9 @@ func nonces(ctx context.Context, state evm.State) func(common.Address) (uint64, 
 // mine builds the next block, of this moment, from the network's own traffic and
 // from what waits in its pool. After an error it can be called again.
 func (m *miner) mine(ctx context.Context) error {
+	if err := m.resume(ctx); err != nil {
+		return err
+	}
 	block, leftOut, err := m.follower.Build(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
 		if m.contents == nil {
 			contents, err := m.traffic.Next(m.next, baseFee)
@@ -113,10 +117,12 @@ func (m *miner) mine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The block is the head, whatever fails now: the next one has contents of its own.
+	m.next, m.contents, m.lacking = m.next+1, nil, len(leftOut) > 0
 	for _, out := range leftOut {
 		hash := out.Transaction.Hash()
 		if _, _, waits := m.pool.Get(hash); waits && !staysInPool(out.Err) {
-			m.log.Warn("transaction left out", "block", m.next, "hash", hash, "error", out.Err)
+			m.log.Warn("transaction left out", "block", block.NumberU64(), "hash", hash, "error", out.Err)
 			m.pool.Remove(hash) // it would be left out again
 		}
 	}
@@ -124,16 +130,24 @@ func (m *miner) mine(ctx context.Context) error {
 	if err := m.follower.SetHead(ctx, block.Hash(), safe, finalized); err != nil {
 		return err
 	}
-	m.next, m.contents = m.next+1, nil
 	m.mining.Succeeded()
-	if len(leftOut) == 0 {
+	return nil
+}
+
+// resume has the traffic go on from the nonces of the head, if the last block lacks transactions.
+func (m *miner) resume(ctx context.Context) error {
+	if !m.lacking {
 		return nil
 	}
 	view, err := m.chain.View()
 	if err != nil {
 		return err
 	}
-	return m.traffic.Resume(nonces(ctx, view.State(block.NumberU64())))
+	if err := m.traffic.Resume(nonces(ctx, view.State(view.Head().Number))); err != nil {
+		return err
+	}
+	m.lacking = false
+	return nil
 }
 
 // staysInPool reports whether a transaction that was left out because of err stays in the pool. A later block may include it if it

@@ -20,8 +20,8 @@ import (
 )
 
 // DemoOnFullDisk fills the disk below a family's demo: the network says that it makes no blocks, still answers, and goes
-// on by itself when there is space again.
-func DemoOnFullDisk(t *testing.T, f family.Family) {
+// on by itself when there is space again. check compares the network's blocks with those of the demo.
+func DemoOnFullDisk(t *testing.T, f family.Family, check func(*testing.T, family.Network)) {
 	t.Helper()
 	var full atomic.Bool
 	disk := pebbletest.NewDisk()
@@ -90,4 +90,5 @@ func DemoOnFullDisk(t *testing.T, f family.Family) {
 	if _, err := demo.Start(t.Context(), n, time.Hour); err != nil { // it follows all blocks
 		t.Errorf("the chain is not that of the demo: %v", err)
 	}
+	check(t, n)
 }
