@@ -95,3 +95,46 @@ func TestFollowingGoesOnAfterFailedWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestHighestBlockAgain: the same block is appended again after each of its writes has failed in turn, and is settled to the same
+// depth as without a failure.
+func TestHighestBlockAgain(t *testing.T) {
+	blocks := makeBlocks(7, 10)
+	const depth = 5
+	writes := 0
+	for failed := true; failed; writes++ {
+		under, _ := open(t)
+		store := &failingWrite{Store: under, left: -1}
+		a, err := archive.Open(t.Context(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFollower(t.Context(), store, a, depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := blocks[len(blocks)-1]
+		for _, block := range blocks[:len(blocks)-1] {
+			if err := f.Append(t.Context(), block); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store.left = writes
+		if err := f.Append(t.Context(), last); err != nil && !errors.Is(err, errWrite) {
+			t.Fatal(err)
+		}
+		failed = store.left < 0
+		for range 2 {
+			if err := f.Append(t.Context(), last); err != nil {
+				t.Errorf("write %d has failed: %v", writes, err)
+			}
+		}
+		if want := blocks[len(blocks)-1-depth].Ref(); a.Span().Last != want || f.Tip().Len() != depth || f.Tip().Forkchoice().Head.Ref() != last.Ref() {
+			t.Errorf("write %d has failed: settled is %s with %d blocks above, up to %s; expected %s, %d, %s",
+				writes, a.Span().Last, f.Tip().Len(), f.Tip().Forkchoice().Head.Ref(), want, depth, last.Ref())
+		}
+	}
+	if want := 4 + 1; writes != want { // the block, the head, the settled blocks, the tip without them; and none
+		t.Errorf("%d runs, expected %d", writes, want)
+	}
+}

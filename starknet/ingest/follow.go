@@ -98,7 +98,8 @@ func (f *Follower) Hash(ctx context.Context, number uint64) (common.Hash, error)
 
 // Append adds the child of the highest block, or the very first block. When it returns, the
 // block is durable, and blocks that are deep enough are settled. Once it has started to write,
-// it completes even if ctx is done.
+// it completes even if ctx is done. If it fails to settle blocks, the block is the highest all
+// the same, and to append it again settles them.
 func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	if err := archive.Fits(block); err != nil {
 		return err
@@ -123,7 +124,11 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	if err := f.agree(ctx, above); err != nil {
 		return err
 	}
-	if head := above.Forkchoice().Head.Ref(); head.Hash != common.Hash(block.Parent) {
+	head := above.Forkchoice().Head.Ref()
+	if head == ref {
+		return f.settle(ctx, above)
+	}
+	if head.Hash != common.Hash(block.Parent) {
 		return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, ref, block.Parent, head)
 	}
 	encoded := new(tip.Rows)

@@ -91,17 +91,15 @@ func newSequencer(n *network) (*sequencer, error) {
 	return s, nil
 }
 
-// append makes the next block, of this moment. After an error it can be called again.
+// append makes the next block, of this moment. After an error it can be called again. It makes no further block
+// before those that are deep enough are settled, so an error of the store does not make the tip grow.
 func (s *sequencer) append(ctx context.Context) error {
 	if s.begun == nil {
 		s.begun = s.made.Next()
 		s.begun.Timestamp = uint64(time.Now().Unix())
 	}
-	// A block that could not be settled is the head all the same.
-	if s.follower.Tip().Forkchoice().Head.Ref() != s.begun.Ref() {
-		if err := s.follower.Append(ctx, s.begun); err != nil {
-			return err
-		}
+	if err := s.follower.Append(ctx, s.begun); err != nil {
+		return err
 	}
 	s.begun = nil
 	s.making.Succeeded()
