@@ -1,0 +1,69 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"ashlar/evm/ingest"
+	"ashlar/internal/await"
+	"ashlar/kv/kvtest"
+	"ashlar/retry"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// TestDemoThatCannotSettle: while blocks cannot be settled, the demo makes as many as the tip may hold and no more, says why, and goes
+// on when they can be settled again.
+func TestDemoThatCannotSettle(t *testing.T) {
+	shown, below, place := fullDemo(t, 20)
+	store := &watchedWrites{kvtest.NewDoubtful(below), func() {}}
+	n, m := startMiner(t, shown, store, place)
+	const depth, most = 2, 2 + epochBlocks
+	m.follower = n.follower(ingest.Depths{Unfinalized: depth, Most: depth})
+	m.follower.Task = retry.New("settle blocks", slog.Default())
+	unsettled := func() uint64 {
+		head := n.tip.Forkchoice().Head
+		return head.Ref().Number - head.Settled().Number
+	}
+	for range most + 1 {
+		if err := m.mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.before = func() { store.Fail = 1 }
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running errgroup.Group
+	running.Go(func() error { return m.follower.Run(ctx) })
+	await.Until(t, "the stop of settling", func() bool { return m.follower.Task.Stopped() != nil })
+	stop()
+	if err := running.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	store.before, store.Fail = func() {}, 0
+	for range 2 {
+		if err := m.mine(t.Context()); !errors.Is(err, kvtest.ErrDoubtful) {
+			t.Errorf("while no blocks can be settled: %v, expected %v", err, kvtest.ErrDoubtful)
+		}
+	}
+	if got := unsettled(); got != most+1 {
+		t.Errorf("%d blocks are not settled, expected %d", got, most+1)
+	}
+	if err := settleDue(t, n, m); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := m.mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := settleDue(t, n, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := unsettled(); got != depth {
+		t.Errorf("%d blocks are not settled, expected %d", got, depth)
+	}
+	checkContents(t, n, shown)
+}
