@@ -160,7 +160,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 
 		behind:           desc("behind_blocks", "Blocks to catch up with the head that is followed.", "network"),
 		ready:            desc("ready", "Whether the network is ready, and what the server needs for all networks: 1, else 0.", "network"),
-		stopped:          desc("following_stopped_timestamp_seconds", "Since when following is stopped by an error of our own; 0 if it is not.", "network"),
+		stopped:          desc("following_stopped_timestamp_seconds", "Since when following, or the making or settling of a demo's blocks, is stopped by an error of our own; 0 if it is not.", "network"),
 		reached:          desc("upstream_reached", "Whether at least one upstream node answers as it should: 1, else 0.", "network"),
 		rate:             desc("catch_up_blocks_per_second", "How fast a network that is behind imports blocks; 0 at the head.", "network"),
 		remaining:        desc("catch_up_remaining_seconds", "Time until a network that is behind is at the head; 0 if not known, or at the head.", "network"),

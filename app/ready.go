@@ -111,7 +111,8 @@ func (s *Service) accountsRefused() error {
 }
 
 // notReady returns why a network is not ready, nil if it is. oldest is the age that its
-// newest block may have; 0: any. A network that follows nothing is always ready otherwise.
+// newest block may have; 0: any. A network that follows nothing is ready otherwise,
+// unless it is a demo that is stopped.
 func notReady(status *family.Status, oldest time.Duration, now time.Time) error {
 	age := now.Sub(time.Unix(int64(status.HeadTime), 0)).Round(time.Second)
 	if oldest > 0 && age > oldest {
@@ -125,7 +126,7 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 	if stopped := status.Stopped; stopped != nil {
 		what := "following"
 		if alone {
-			what = "making blocks"
+			what = "making or settling blocks"
 		}
 		return fmt.Errorf("%s is stopped since %s: %s", what, time.Unix(stopped.Since, 0).UTC().Format(time.RFC3339), stopped.Why)
 	}

@@ -67,7 +67,7 @@ func TestNotReady(t *testing.T) {
 		"a little behind":           {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind}}, ""},
 		"far behind":                {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind + 1}}, "33 blocks behind"},
 		"stopped":                   {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}, Stopped: &family.Stopped{Why: "broken", Since: 1_799_999_999}}, "stopped since 2027-01-15T07:59:59Z: broken"},
-		"stopped demo":              {family.Status{HeadTime: old, Stopped: &family.Stopped{Why: "full", Since: 1_799_999_999}}, "making blocks is stopped since 2027-01-15T07:59:59Z: full"},
+		"stopped demo":              {family.Status{HeadTime: old, Stopped: &family.Stopped{Why: "full", Since: 1_799_999_999}}, "making or settling blocks is stopped since 2027-01-15T07:59:59Z: full"},
 		"full":                      {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}, Refused: "full"}, "its store refuses writes: full"},
 		"client silent":             {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(old)}}, "its consensus client is silent"},
 		"light client sees nothing": {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(old)}, LightClient: &family.LightClientStatus{Problem: "no beacon node can be used"}}, "its light client has verified no newer head: no beacon node can be used"},

@@ -53,7 +53,7 @@ type Status struct {
 
 	UnknownFork *UnknownFork `json:"unknownFork,omitempty"` // the first fork of the chain's schedule that this version does not know
 
-	Stopped  *Stopped `json:"stopped,omitempty"`  // why following is stopped; nil if it is not
+	Stopped  *Stopped `json:"stopped,omitempty"`  // why following, or making or settling a demo's blocks, is stopped; nil if it is not
 	NotReady string   `json:"notReady,omitempty"` // why the network is not ready; left to the caller, as is Refused
 	Refused  string   `json:"refused,omitempty"`  // why the network's store refuses writes
 	CatchUp  *CatchUp `json:"catchUp,omitempty"`  // left to the caller; nil if the network is at the head
@@ -75,7 +75,7 @@ type Retention struct {
 	Problem  string `json:"problem,omitempty"` // why it cannot be removed
 }
 
-// Stopped is why a network follows nothing, or a demo makes no blocks, for a reason of its own such as a full disk. It
+// Stopped is why a network follows nothing, or a demo makes or settles no blocks, for a reason of its own such as a full disk. It
 // goes on by itself when the cause is gone.
 type Stopped struct {
 	Why   string `json:"why"`
