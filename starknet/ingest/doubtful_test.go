@@ -11,7 +11,6 @@ import (
 	"ashlar/kv"
 	"ashlar/kv/kvtest"
 	"ashlar/starknet"
-	"ashlar/starknet/archive"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -31,14 +30,7 @@ type doubted struct {
 func openDoubted(t *testing.T, under kv.Store) *doubted {
 	t.Helper()
 	store := kvtest.NewDoubtful(under)
-	a, err := archive.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := OpenFollower(t.Context(), store, a, settleDepth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := openFollower(t, store, settleDepth)
 	return &doubted{process: &process{t, f}, doubtful: store}
 }
 

@@ -25,6 +25,20 @@ func (s *failingWrite) Write(ctx context.Context, b kv.Batch) error {
 	return s.Store.Write(ctx, b)
 }
 
+// openFollower opens the network in a store.
+func openFollower(t *testing.T, store kv.Store, depth uint64) *Follower {
+	t.Helper()
+	a, err := archive.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFollower(t.Context(), store, a, depth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // TestFollowingGoesOnAfterFailedWrites: after any one write has failed, such as the one by which the
 // tip learns what the archive has settled, the same follower goes on from the block that it holds.
 func TestFollowingGoesOnAfterFailedWrites(t *testing.T) {
@@ -36,14 +50,7 @@ func TestFollowingGoesOnAfterFailedWrites(t *testing.T) {
 	for writes := 0; failed; writes++ {
 		under, _ := open(t)
 		store := &failingWrite{Store: under, left: -1}
-		a, err := archive.Open(t.Context(), store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := OpenFollower(t.Context(), store, a, depth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := openFollower(t, store, depth)
 		store.left = writes
 		failures := 0
 		again := func(what string, change func() error) {
@@ -85,8 +92,8 @@ func TestFollowingGoesOnAfterFailedWrites(t *testing.T) {
 		if err := f.Append(t.Context(), blocks[len(blocks)-1]); err != nil {
 			t.Fatalf("write %d failed: the last block: %v", writes, err)
 		}
-		if want := blocks[len(blocks)-1-depth].Ref(); a.Span().Last != want {
-			t.Errorf("write %d fails: settled is %s, want %s", writes, a.Span().Last, want)
+		if want := blocks[len(blocks)-1-depth].Ref(); f.archive.Span().Last != want {
+			t.Errorf("write %d fails: settled is %s, want %s", writes, f.archive.Span().Last, want)
 		}
 		for _, block := range blocks {
 			if hash, err := f.Hash(t.Context(), block.Number); err != nil || hash != block.Ref().Hash {
@@ -105,14 +112,7 @@ func TestHighestBlockAgain(t *testing.T) {
 	for failed := true; failed; writes++ {
 		under, _ := open(t)
 		store := &failingWrite{Store: under, left: -1}
-		a, err := archive.Open(t.Context(), store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := OpenFollower(t.Context(), store, a, depth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := openFollower(t, store, depth)
 		last := blocks[len(blocks)-1]
 		for _, block := range blocks[:len(blocks)-1] {
 			if err := f.Append(t.Context(), block); err != nil {
@@ -129,9 +129,9 @@ func TestHighestBlockAgain(t *testing.T) {
 				t.Errorf("write %d has failed: %v", writes, err)
 			}
 		}
-		if want := blocks[len(blocks)-1-depth].Ref(); a.Span().Last != want || f.Tip().Len() != depth || f.Tip().Forkchoice().Head.Ref() != last.Ref() {
+		if want := blocks[len(blocks)-1-depth].Ref(); f.archive.Span().Last != want || f.Tip().Len() != depth || f.Tip().Forkchoice().Head.Ref() != last.Ref() {
 			t.Errorf("write %d has failed: settled is %s with %d blocks above, up to %s; expected %s, %d, %s",
-				writes, a.Span().Last, f.Tip().Len(), f.Tip().Forkchoice().Head.Ref(), want, depth, last.Ref())
+				writes, f.archive.Span().Last, f.Tip().Len(), f.Tip().Forkchoice().Head.Ref(), want, depth, last.Ref())
 		}
 	}
 	if want := 4 + 1; writes != want { // the block, the head, the settled blocks, the tip without them; and none

@@ -310,14 +310,7 @@ func TestCrashWhileAppending(t *testing.T) {
 		for after := 1; after <= 4; after++ {
 			under, _ := open(t)
 			store := &stopper{Store: under}
-			a, err := archive.Open(t.Context(), store)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, err := OpenFollower(t.Context(), store, a, 5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := openFollower(t, store, 5)
 			for i, block := range blocks[:length] {
 				ctx, stop := context.WithCancel(t.Context())
 				if i == length-1 {
@@ -328,7 +321,7 @@ func TestCrashWhileAppending(t *testing.T) {
 				}
 				stop()
 			}
-			again, err := OpenFollower(t.Context(), store, a, 5)
+			again, err := OpenFollower(t.Context(), store, f.archive, 5)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -109,14 +109,7 @@ type process struct {
 func start(t *testing.T, under kv.Store, left int, depth uint64) (*process, *mortal) {
 	t.Helper()
 	store := newMortal(under, left)
-	a, err := archive.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := OpenFollower(t.Context(), store, a, depth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := openFollower(t, store, depth)
 	return &process{t, f}, store
 }
 
