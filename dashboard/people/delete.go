@@ -1,7 +1,6 @@
 package people
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -60,16 +59,7 @@ func deletePerson(v *site.Visit) error {
 	if typed := f.Value(site.FieldTypedName); typed != "" && !strings.EqualFold(typed, a.Label()) {
 		f.Fail(site.FieldTypedName, "This is not what identifies the account.")
 	}
-	deleted, err := f.Act(func(by account.Reproof) error {
-		if err := v.Reprove(by); err != nil {
-			return err
-		}
-		_, err := v.Config.Accounts.Delete(v.R.Context(), a.ID.String())
-		if errors.Is(err, account.ErrLastOperator) || errors.Is(err, account.ErrLastOwner) {
-			f.Problem, err = site.Sentence(err.Error()), nil
-		}
-		return err
-	})
+	deleted, err := v.Delete(f, a.ID)
 	switch {
 	case err != nil:
 		return err

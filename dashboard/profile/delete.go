@@ -1,11 +1,9 @@
 package profile
 
 import (
-	"errors"
 	"strings"
 	"time"
 
-	"ashlar/account"
 	"ashlar/dashboard/keys"
 	"ashlar/dashboard/site"
 )
@@ -42,16 +40,7 @@ func deleteAccount(v *site.Visit) error {
 	if f.OK() && !strings.EqualFold(f.Value(site.FieldTypedName), v.Who.Email) {
 		f.Fail(site.FieldTypedName, "This is not the account’s e-mail address.")
 	}
-	deleted, err := f.Act(func(by account.Reproof) error {
-		if err := v.Reprove(by); err != nil {
-			return err
-		}
-		_, err := v.Config.Accounts.Delete(v.R.Context(), v.Who.ID.String())
-		if errors.Is(err, account.ErrLastOperator) || errors.Is(err, account.ErrLastOwner) {
-			f.Problem, err = site.Sentence(err.Error()), nil
-		}
-		return err
-	})
+	deleted, err := v.Delete(f, v.Who.ID)
 	switch {
 	case err != nil:
 		return err

@@ -88,6 +88,21 @@ func (p *ProvenForm) Act(act func(account.Reproof) error) (bool, error) {
 	return p.OK(), nil
 }
 
+// Delete deletes an account or a team, if the form that confirms it has no problems, and reports whether
+// it did. Otherwise the form is to be shown again.
+func (v *Visit) Delete(f *ProvenForm, id account.ID) (bool, error) {
+	return f.Act(func(by account.Reproof) error {
+		if err := v.Reprove(by); err != nil {
+			return err
+		}
+		_, err := v.Config.Accounts.Delete(v.R.Context(), id.String())
+		if errors.Is(err, account.ErrLastOperator) || errors.Is(err, account.ErrLastOwner) {
+			f.Problem, err = Sentence(err.Error()), nil
+		}
+		return err
+	})
+}
+
 // ProofRefused records a wrong code, passkey or password as a problem with its field, and returns
 // any other error.
 func ProofRefused(f *Form, prefix string, err error) error {

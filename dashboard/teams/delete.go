@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"ashlar/account"
 	"ashlar/dashboard/keys"
 	"ashlar/dashboard/site"
 )
@@ -41,13 +40,7 @@ func deleteTeam(v *site.Visit) error {
 	if f.OK() && f.Value(site.FieldTypedName) != strings.TrimSpace(v.Account.Team) {
 		f.Fail(site.FieldTypedName, "This is not the team’s name.")
 	}
-	deleted, err := f.Act(func(by account.Reproof) error {
-		if err := v.Reprove(by); err != nil {
-			return err
-		}
-		_, err := v.Config.Accounts.Delete(v.R.Context(), v.Account.ID.String())
-		return err
-	})
+	deleted, err := v.Delete(f, v.Account.ID)
 	switch {
 	case err != nil:
 		return err

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"ashlar/evm/ingest/ingesttest"
@@ -40,12 +39,7 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 
 	var full atomic.Bool
 	disk := pebbletest.NewDisk()
-	disk.Before(func(op pebbletest.Operation) error {
-		if full.Load() && op.Changes && !op.Syncs {
-			return syscall.ENOSPC
-		}
-		return nil
-	})
+	disk.FullWhile(full.Load)
 	opened := func(o kv.Options) (kv.Store, error) { return disk.Open(pebble.Options{Options: o, Path: "store"}) }
 	i, err := create(t.Context(), family.Place{Open: opened}, kv.Options{}, genesis, nil)
 	if err != nil {

@@ -25,12 +25,7 @@ func DemoOnFullDisk(t *testing.T, f family.Family, check func(*testing.T, family
 	t.Helper()
 	var full atomic.Bool
 	disk := pebbletest.NewDisk()
-	disk.Before(func(op pebbletest.Operation) error {
-		if full.Load() && op.Changes && !op.Syncs {
-			return syscall.ENOSPC
-		}
-		return nil
-	})
+	disk.FullWhile(full.Load)
 	opened := func(o kv.Options) (kv.Store, error) { return disk.Open(pebble.Options{Options: o, Path: "store"}) }
 	demo, err := f.Demo()
 	if err != nil {

@@ -9,6 +9,7 @@ package pebbletest
 import (
 	"math/rand/v2"
 	"sync/atomic"
+	"syscall"
 
 	"ashlar/kv/pebble"
 
@@ -43,6 +44,16 @@ func (d *Disk) Open(o pebble.Options) (*pebble.Store, error) {
 // Before has every operation from now on ask f first; where f returns an error,
 // the operation fails with it. f is called from many goroutines at once.
 func (d *Disk) Before(f func(Operation) error) { d.before.Store(&f) }
+
+// FullWhile makes the disk full while full says so: what changes a file fails, except to sync it.
+func (d *Disk) FullWhile(full func() bool) {
+	d.Before(func(op Operation) error {
+		if full() && op.Changes && !op.Syncs {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+}
 
 // Operations is how many there were so far.
 func (d *Disk) Operations() int64 { return d.count.Load() }
