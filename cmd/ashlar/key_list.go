@@ -28,14 +28,17 @@ func (p *people) listKeys() *cobra.Command {
 		Args:  cobra.NoArgs,
 	}, func(ctx context.Context, s control.Service, _ []string) ([]listedKey, error) {
 		keys, err := keysOf(ctx, s, owner)
+		if err != nil {
+			return nil, err
+		}
 		listed := make([]listedKey, len(keys))
 		for i, k := range keys {
 			listed[i].Key = k
 			if listed[i].LastUsed, err = s.Usage.LastUsed(ctx, k.ID); err != nil {
-				break
+				return nil, err
 			}
 		}
-		return listed, err
+		return listed, nil
 	}, printKeys)
 	c.Flags().StringVar(&owner, "account", "", "only keys of the account with this e-mail address or ID")
 	return c

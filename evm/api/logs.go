@@ -72,9 +72,10 @@ func logsError(ctx context.Context, wanted *query.Filter, err error) error {
 	switch {
 	case errors.As(err, &tooMany):
 		return tooManyLogs(tooMany)
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && wanted == nil:
-		return parameter.SlowLogs(0, 0)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		if wanted == nil {
+			return parameter.SlowLogs(0, 0)
+		}
 		return parameter.SlowLogs(wanted.From, wanted.To)
 	}
 	return err

@@ -302,7 +302,7 @@ func TestQuorumForksBelowSettled(t *testing.T) {
 	for _, n := range nodes[:2] {
 		n.set(func() { n.head = other })
 	}
-	until(t, "the nodes to be put aside", func() bool {
+	until(t, "the nodes to be set aside", func() bool {
 		status := p.Status()
 		return !slices.ContainsFunc(status.Nodes, func(n upstream.NodeStatus) bool {
 			return n.Counts.TooDeep == 0 || n.Why != upstream.ErrTooDeep.Error()

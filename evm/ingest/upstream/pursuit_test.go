@@ -160,7 +160,7 @@ func TestHeadBelowFinal(t *testing.T) {
 
 	var before int
 	n.set(func() { n.head, before = other, n.asked["blocks"] })
-	until(t, "the node to be put aside", func() bool { return p.Status().Nodes[0].Counts.TooDeep > 0 })
+	until(t, "the node to be set aside", func() bool { return p.Status().Nodes[0].Counts.TooDeep > 0 })
 	n.set(func() {
 		if asked := n.asked["blocks"] - before; asked > 0 {
 			t.Errorf("the node was asked %d times for blocks below what is final", asked)
@@ -313,7 +313,7 @@ func TestKnownBranchBelowFinal(t *testing.T) {
 	n.set(func() { n.head, n.finalized = head, final })
 	f.awaitForkchoice("the final block", func(s tip.Forkchoice) bool { return s.Head.Ref() == ref(head) && s.Finalized == final })
 	n.set(func() { n.head = other })
-	until(t, "the node to be put aside", func() bool { return p.Status().Nodes[0].Counts.TooDeep > 0 })
+	until(t, "the node to be set aside", func() bool { return p.Status().Nodes[0].Counts.TooDeep > 0 })
 	if s := f.Forkchoice(); s.Head.Ref() != ref(head) || s.Finalized != final {
 		t.Errorf("the head is %s, finalized %s, expected %s and %s", s.Head.Ref(), s.Finalized, ref(head), final)
 	}
