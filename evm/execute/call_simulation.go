@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 
+	"ashlar/evm/execute/precompiled"
 	"ashlar/evm/execute/scratch"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -30,7 +31,7 @@ type simulation struct {
 	at          At
 	block       vm.BlockContext
 	rules       params.Rules
-	contracts   *contractSet            // nil until prepared, or if the call overrides state
+	contracts   *precompiled.Set        // nil until prepared, or if the call overrides state
 	precompiles vm.PrecompiledContracts // each ends with ctx
 	gasCap      uint64
 	transaction bool // see CallOptions
@@ -70,7 +71,7 @@ func (s *simulation) do(options CallOptions, run func(*simulation) error) error 
 		err = run(s)
 	}
 	if s.contracts != nil {
-		s.contracts.release()
+		s.contracts.Release()
 	}
 	if exceeded := s.state.memory.exceeded; exceeded != nil {
 		return &CallError{exceeded}
@@ -97,15 +98,15 @@ func (s *simulation) prepare(options CallOptions) error {
 // where they are. The overrides also change a state, unless it is nil.
 func (s *simulation) precompile(overrides StateOverrides, overridden overriddenState) error {
 	if s.contracts != nil { // of other rules
-		s.contracts.release()
+		s.contracts.Release()
 	}
 	if len(overrides) == 0 {
-		s.contracts = contractsFor(s.ctx, s.rules)
-		s.precompiles = s.contracts.contracts
+		s.contracts = precompiled.For(s.ctx, s.rules)
+		s.precompiles = s.contracts.Contracts
 		return nil
 	}
 	s.precompiles = vm.ActivePrecompiledContracts(s.rules)
-	interruptible(s.ctx, s.rules, s.precompiles)
+	precompiled.Interruptible(s.ctx, s.rules, s.precompiles)
 	return overrides.apply(overridden, s.precompiles)
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/rlp"
+
+	"ashlar/evm/execute/precompiled"
 )
 
 // ErrGenesis means that a block has no parent to be replayed on.
@@ -27,7 +29,7 @@ var ErrGenesis = errors.New("genesis is not traceable")
 //	r.Trace(tracer) // runs transaction 3 and calls the tracer's hooks
 type Replay struct {
 	run       *blockRun
-	contracts *contractSet // precompiled
+	contracts *precompiled.Set
 	parent    Parent
 	block     *types.Block
 	db        *stateDatabase
@@ -111,9 +113,9 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	run := e.newRun(ctx, parent, block.Header(), statedb, &db.readFailure)
 	defer run.release()
 	run.hash = block.Hash()
-	contracts := contractsFor(ctx, e.rules(block.Header()))
-	defer contracts.release()
-	run.evm.SetPrecompiles(contracts.contracts)
+	contracts := precompiled.For(ctx, e.rules(block.Header()))
+	defer contracts.Release()
+	run.evm.SetPrecompiles(contracts.Contracts)
 	r := &Replay{run: run, contracts: contracts, parent: parent, block: block, db: db}
 	if !options.Roots && !e.RootInline(block.Header()) {
 		r.stored = options.Stored // before Cancun, changes include whole storages
@@ -267,15 +269,15 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	seen.SetTxContext(common.Hash{}, r.next, uint32(r.next+1)) // the hash would only name its logs
 	machine.StateDB = &watchedState{StateDB: state.NewHookedState(seen.StateDB, hooks), colliding: seen}
 	machine.Config = vm.Config{Tracer: hooks, NoBaseFee: true}
-	r.contracts.until(ctx)
+	r.contracts.Until(ctx)
 	stopped := stopWhenDone(ctx, tracer, machine)
 	err = r.apply(machine, message, tx)
-	r.contracts.until(r.run.ctx)
+	r.contracts.Until(r.run.ctx)
 	machine.StateDB, machine.Config = seen, vm.Config{}
 	if !stopped() {
 		// A canceled EVM stays so.
 		r.run.evm = r.run.executor.newEVM(machine.Context)
-		r.run.evm.SetPrecompiles(r.contracts.contracts)
+		r.run.evm.SetPrecompiles(r.contracts.Contracts)
 		r.run.evm.StateDB = seen
 		machine.Release()
 	}

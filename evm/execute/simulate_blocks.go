@@ -14,6 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/core/vm"
+
+	"ashlar/evm/execute/precompiled"
 )
 
 const (
@@ -261,11 +263,11 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	config, header := s.executor.config, types.CopyHeader(draft)
 	s.complete(parent, header)
 	rules := s.executor.rules(header)
-	precompiles := vm.ActivePrecompiledContracts(rules)
-	if err := calls.State.apply(s.state, precompiles); err != nil {
+	contracts := vm.ActivePrecompiledContracts(rules)
+	if err := calls.State.apply(s.state, contracts); err != nil {
 		return nil, err
 	}
-	interruptible(s.ctx, rules, precompiles)
+	precompiled.Interruptible(s.ctx, rules, contracts)
 	surroundings := core.NewEVMBlockContext(header, s.chain, nil)
 	if calls.Block.BlobBaseFee != nil {
 		surroundings.BlobBaseFee = calls.Block.BlobBaseFee.ToBig()
@@ -277,7 +279,7 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	machine := vm.NewEVM(surroundings, seen, config, vm.Config{NoBaseFee: !s.options.Validate, Tracer: logs.hooks(), EnablePreimageRecording: true})
 	defer machine.Release()
 	machine.SetJumpDestCache(s.executor.jumpDests)
-	machine.SetPrecompiles(precompiles)
+	machine.SetPrecompiles(contracts)
 	stop := afterFunc(s.ctx, machine.Cancel)
 	defer stop()
 	s.memory.machine = machine

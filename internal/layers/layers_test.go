@@ -153,7 +153,7 @@ func keepers() []keeper {
 		{"github.com/cenkalti/backoff", []string{"evm/ingest/older", "evm/ingest/upstream", "starknet/source/node", "retry"}},
 		{"github.com/minio/minio-go", []string{"app/backup"}},
 		{"go.opentelemetry.io/otel", []string{"app/watch"}},
-		{"github.com/consensys/gnark-crypto/ecc/bls12-381", []string{"evm/source/beacon/bls", "evm/execute"}}, // signatures; contracts
+		{"github.com/consensys/gnark-crypto/ecc/bls12-381", []string{"evm/source/beacon/bls", "evm/execute/precompiled"}}, // signatures; contracts
 		{"github.com/golang-jwt/jwt", []string{"evm/source/engine"}},
 	}
 	for _, name := range families() { // app registers them, everything else asks the interface

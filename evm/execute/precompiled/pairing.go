@@ -1,4 +1,4 @@
-package execute
+package precompiled
 
 import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"

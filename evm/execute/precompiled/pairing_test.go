@@ -1,4 +1,4 @@
-package execute
+package precompiled
 
 import (
 	"bytes"

@@ -1,13 +1,11 @@
-package execute
+package precompiled
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/vm"
@@ -47,43 +45,6 @@ func TestBlakeIsTheSame(t *testing.T) {
 	}
 }
 
-// A call of BLAKE2F with all the gas there is ends when its client has left.
-func TestBlakeIsInterrupted(t *testing.T) {
-	input := blakeCall(1<<32-1, rand.New(rand.NewPCG(1, 2)))
-	for name, options := range map[string]CallOptions{
-		"plain":    {},
-		"override": {State: StateOverrides{contract: {Nonce: new(uint64)}}},
-	} {
-		ctx, leave := context.WithCancel(t.Context())
-		s := newCaller(t).newSimulation(ctx, newWorld().at())
-		s.gasCap = 1 << 40
-		ended := make(chan error, 1)
-		go func() {
-			ended <- s.do(options, func(s *simulation) error {
-				msg, err := s.message(&Message{To: &blakeAddress, Data: input, Gas: &s.gasCap})
-				if err == nil {
-					_, err = s.run(msg, nil)
-				}
-				return err
-			})
-		}()
-		select {
-		case err := <-ended:
-			t.Fatalf("%s: ended before the client left: %v", name, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-		leave()
-		select {
-		case err := <-ended:
-			if !errors.Is(err, errAborted) {
-				t.Errorf("%s: %v", name, err)
-			}
-		case <-time.After(20 * time.Second): // without an interruption it takes half a minute or more
-			t.Fatalf("%s: still running", name)
-		}
-	}
-}
-
 func BenchmarkBlake(b *testing.B) {
 	input := blakeCall(1_000_000, rand.New(rand.NewPCG(1, 2)))
 	theirs := vm.PrecompiledContractsIstanbul[blakeAddress]
@@ -98,9 +59,9 @@ func BenchmarkBlake(b *testing.B) {
 	}
 }
 
-func BenchmarkContracts(b *testing.B) {
+func BenchmarkFor(b *testing.B) {
 	rules := params.Rules{IsBerlin: true, IsCancun: true, IsPrague: true}
 	for b.Loop() {
-		contractsFor(b.Context(), rules).release()
+		For(b.Context(), rules).Release()
 	}
 }

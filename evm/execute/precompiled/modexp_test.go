@@ -1,4 +1,4 @@
-package execute
+package precompiled
 
 import (
 	"bytes"
@@ -76,11 +76,11 @@ func TestModexpOfMissingOperandsTakesNoMemory(t *testing.T) {
 	const expLen = 1 << 28 // at 107 million gas since Byzantium
 	input := modexpCall([]byte{3}, nil, nil, expLen)
 	input[95] = 5 // bytes of the modulus
-	set := contractsFor(t.Context(), params.Rules{IsByzantium: true})
-	defer set.release()
+	set := For(t.Context(), params.Rules{IsByzantium: true})
+	defer set.Release()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	out, err := set.contracts[modexpAddress].Run(input)
+	out, err := set.Contracts[modexpAddress].Run(input)
 	runtime.ReadMemStats(&after)
 	if err != nil || !bytes.Equal(out, make([]byte, 5)) {
 		t.Errorf("%x, %v, expected 5 zeros", out, err)
@@ -95,10 +95,10 @@ func endsEarly(t *testing.T, rules params.Rules, address common.Address, input [
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	set := contractsFor(ctx, rules)
+	set := For(ctx, rules)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := set.contracts[address].Run(input)
+		_, err := set.Contracts[address].Run(input)
 		ended <- err
 	}()
 	select {
@@ -122,38 +122,5 @@ func TestModexpIsInterrupted(t *testing.T) {
 			exp[0] |= 1
 			endsEarly(t, params.Rules{IsByzantium: true, IsBerlin: true}, modexpAddress, modexpCall(randomBytes(random, size.modulus), exp, mod, len(exp)))
 		})
-	}
-}
-
-// A sum in parts is that of go-ethereum. It ends when the client has left.
-func TestSumOfPoints(t *testing.T) {
-	contracts := vm.PrecompiledContractsPrague
-	random := rand.New(rand.NewPCG(1, 2))
-	for _, test := range []struct{ add, sum, mapping, coordinate, point int }{{0x0b, 0x0c, 0x10, 64, 128}, {0x0d, 0x0e, 0x11, 128, 256}} {
-		at := func(n int) common.Address { return common.Address{19: byte(n)} }
-		theirs := contracts[at(test.sum)]
-		var input []byte
-		for range 7 {
-			coordinate := make([]byte, test.coordinate)
-			coordinate[len(coordinate)-1] = byte(random.Uint32())
-			point, err := contracts[at(test.mapping)].Run(coordinate)
-			if err != nil {
-				t.Fatal(err)
-			}
-			input = append(append(input, point...), randomBytes(random, 32)...)
-		}
-		item := test.point + 32
-		for _, points := range []int{1, 2, 3, 6, 7, 100} {
-			ours := &interruptibleSum{theirs, &stopper{t.Context()}, points, contracts[at(test.add)], item}
-			wrong := bytes.Clone(input)
-			wrong[5*item] = 1
-			for name, input := range map[string][]byte{"points": input, "a wrong point": wrong, "part of a point": input[:len(input)-1], "none": nil} {
-				want, wantErr := theirs.Run(input)
-				if got, err := ours.Run(input); !bytes.Equal(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-					t.Errorf("%s, %d at once: %x, %v, expected %x, %v", name, points, got, err, want, wantErr)
-				}
-			}
-		}
-		endsEarly(t, params.Rules{IsPrague: true}, at(test.sum), bytes.Repeat(input, 10_000))
 	}
 }

@@ -1,23 +1,11 @@
-package execute
+package precompiled
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"math/bits"
 
 	"github.com/ethereum/go-ethereum/core/vm"
 )
-
-// errInterrupted ends a precompiled contract whose client has left. The run is aborted, so
-// nobody sees the error.
-var errInterrupted = errors.New("execute: interrupted")
-
-// stopper is what ends the precompiled contracts of a call.
-type stopper struct{ ctx context.Context }
-
-// ended reports whether nobody waits for the result of a contract any more.
-func (s *stopper) ended() bool { return s.ctx.Err() != nil }
 
 const (
 	// plainRounds is how many rounds of BLAKE2F go-ethereum computes, faster but without
