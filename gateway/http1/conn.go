@@ -110,7 +110,7 @@ func (c *conn) next() (text string, plain bool, err error) {
 	for {
 		ignored = c.skipLineEnds(ignored)
 		if c.start < c.end {
-			if c.state.Load() == stateIdle {
+			if c.state.Load() != stateActive {
 				if !c.state.CompareAndSwap(stateIdle, stateActive) {
 					return "", false, errIdle
 				}

@@ -83,6 +83,7 @@ func TestAnswersAsNetHTTPDoes(t *testing.T) {
 		{"chunks", request("/echo", "hello") + chunked + request("/echo", "again"), 1},
 		{"nonsense", request("/echo", "hello") + "nonsense\r\n\r\n", 1},
 		{"a head that is too long for the buffer", "POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\nAccept: " + strings.Repeat("x", 5000) + "\r\n\r\n", 1},
+		{"lines that end with line feeds alone", "POST /echo HTTP/1.1\nHost: test\nContent-Length: 5\n\nhello", 1},
 		{"HTTP/1.0", "POST /echo HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", 1},
 		{"Expect", "POST /echo HTTP/1.1\r\nHost: test\r\nExpect: something\r\nContent-Length: 5\r\n\r\nhello", 1},
 	} {
@@ -136,6 +137,36 @@ func (c *client) conversation(input string, piece int) string {
 	}
 }
 
+// TestBodyThatEndsEarly tests that the handler can tell a body that was cut off from a whole one.
+func TestBodyThatEndsEarly(t *testing.T) {
+	c := dial(t, start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		fmt.Fprint(w, err)
+	}), nil).address)
+	c.send(strings.TrimSuffix(request("/", "hello"), "lo"))
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if answer := c.answer(); !strings.HasSuffix(answer, "\n"+io.ErrUnexpectedEOF.Error()) {
+		t.Errorf("got %s", answer)
+	}
+}
+
+// TestFlushWithoutLength tests that nothing is sent before the length of the answer is known.
+func TestFlushWithoutLength(t *testing.T) {
+	c := dial(t, start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = []string{"text/plain"}
+		for _, part := range []string{"in ", "parts"} {
+			_, _ = io.WriteString(w, part)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}), nil).address)
+	c.send(request("/", ""))
+	if answer, want := c.answer(), "200 OK\nContent-Length: 8\r\nContent-Type: text/plain\r\nclose: false\nin parts"; answer != want {
+		t.Errorf("got %q, want %q", answer, want)
+	}
+}
+
 func TestWrongAnswers(t *testing.T) {
 	for _, c := range []struct {
 		declared string
@@ -144,6 +175,7 @@ func TestWrongAnswers(t *testing.T) {
 		err      error
 	}{
 		{"10", 11, errBeyond, errBeyond},
+		{"0", 1, errBeyond, errBeyond},
 		{"10", 9, nil, errShort},
 		{"100000", 9999, nil, errShort},
 		{"", maxUndeclared + 1, errUndeclared, errUndeclared},

@@ -211,22 +211,29 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestSlowReader tests that a client that does not read does not hold its handler for ever.
+// TestSlowReader tests that a client that does not read does not hold its handler for ever, and that a handler can say for how
+// long.
 func TestSlowReader(t *testing.T) {
-	written := make(chan error, 1)
-	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header()["Content-Length"] = []string{strconv.Itoa(1 << 30)}
-		part := make([]byte, 1<<20)
-		for {
-			if _, err := w.Write(part); err != nil {
-				written <- err
-				return
+	const short = 10 * time.Millisecond
+	for _, c := range []struct{ general, own time.Duration }{{short, 0}, {time.Hour, short}} {
+		written := make(chan error, 1)
+		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if c.own > 0 {
+				_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(c.own))
 			}
+			w.Header()["Content-Length"] = []string{strconv.Itoa(1 << 30)}
+			part := make([]byte, 1<<20)
+			for {
+				if _, err := w.Write(part); err != nil {
+					written <- err
+					return
+				}
+			}
+		}), func(config *Config) { config.WriteTime = c.general })
+		dial(t, s.address).send(request("/", ""))
+		if err := <-written; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("error %v", err)
 		}
-	}), func(c *Config) { c.WriteTime = 10 * time.Millisecond })
-	dial(t, s.address).send(request("/", ""))
-	if err := <-written; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("error %v", err)
 	}
 }
 
