@@ -11,6 +11,7 @@ import (
 
 	"ashlar/history/paging"
 	"ashlar/starknet"
+	"ashlar/starknet/archive"
 	"ashlar/starknet/source/synthetic"
 )
 
@@ -133,6 +134,41 @@ func TestPagesAreTheNaiveAnswer(t *testing.T) {
 		}
 	}
 	if found < 1000 {
+		t.Errorf("only %d events were asked for", found)
+	}
+}
+
+// TestCollidingTerms: the index may name events that a filter does not accept, since collisions of its terms can be constructed.
+// Here each term names all events of the blocks that it is in.
+func TestCollidingTerms(t *testing.T) {
+	blocks := next(made(8, 0), 20)
+	n := newNetwork(t, blocks...)
+	table, any := archive.NamedTables().EventPostings, archive.AnyTerm()
+	batch := n.store.NewBatch()
+	for row, err := range n.store.Walk(t.Context(), table, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := n.store.Get(t.Context(), table, any[:], row.Sort, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch.Put(table, row.Partition, row.Sort, all)
+	}
+	if err := n.store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(2, 5))
+	found := 0
+	for range 100 {
+		q := ask(random, 0, blocks[len(blocks)-1].Number)
+		got, want := n.pages(t, q.text, 7, nil), q.naive(blocks)
+		found += len(want)
+		if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s: %d events, want %d\ngot  %v\nwant %v", q.text, len(got), len(want), got, want)
+		}
+	}
+	if found < 100 {
 		t.Errorf("only %d events were asked for", found)
 	}
 }

@@ -144,11 +144,15 @@ func TestFits(t *testing.T) {
 	ref := blocks[1].Ref()
 	for block, fits := range map[chain.Ref]bool{
 		ref: true, {Number: ref.Number, Hash: blocks[0].Ref().Hash}: false,
+		{Number: blocks[0].Number, Hash: ref.Hash}: false, {Number: blocks[2].Number, Hash: ref.Hash}: false,
 		{Number: blocks[0].Number - 1}: true, {Number: blocks[2].Number + 1}: true, // not here
 	} {
 		if err := c.Fits(t.Context(), block); (err == nil) != fits {
 			t.Errorf("block %v: %v", block, err)
 		}
+	}
+	if err := query.NewChain(newNetwork(t).archive, noTip).Fits(t.Context(), ref); err != nil {
+		t.Errorf("a chain without blocks: %v", err)
 	}
 }
 
@@ -175,7 +179,7 @@ func TestL1Accepted(t *testing.T) {
 				t.Errorf("%s %s without such a block: %v, want code %d", version, method, err, unknown)
 			}
 		}
-		for _, c := range []struct{ set, want uint64 }{{first + 4, first + 4}, {first + 2, first + 4}, {last + 100, last}} {
+		for _, c := range []struct{ set, want uint64 }{{first + 4, first + 4}, {first + 2, first + 4}, {first + 5, first + 5}, {last + 100, last}} {
 			chain.SetL1Accepted(c.set)
 			out, err := in.ask(t, "starknet_getBlockWithTxHashes", `["l1_accepted"]`)
 			if code(err) != wrong {
