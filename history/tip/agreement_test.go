@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -294,17 +295,22 @@ func TestAgreementSteps(t *testing.T) {
 
 // board is a kv.Board in memory that counts statements.
 type board struct {
+	mu    sync.Mutex
 	posts map[string][]byte
 	count int
 }
 
 func (b *board) Post(_ context.Context, name string, value []byte, _ time.Duration) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.count++
 	b.posts[name] = slices.Clone(value)
 	return nil
 }
 
 func (b *board) Posts(context.Context) (map[string][]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.count++
 	return maps.Clone(b.posts), nil
 }

@@ -46,6 +46,41 @@ func TestDifference(t *testing.T) {
 	}
 }
 
+// TestDifferenceFails: branches without a common block, and settled blocks that cannot be read.
+func TestDifferenceFails(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	branch := func(settled chain.Ref) *tip.Branch { return openTip(t, store, settled).Forkchoice().Head }
+	settled := func(number uint64) (chain.Ref, error) { return ref(number, 's'), nil }
+	if dropped, added, err := tip.Difference(branch(ref(0, 'a')), branch(ref(0, 'b')), settled); err == nil {
+		t.Errorf("from one genesis block to another: dropped %v, added %v", dropped, added)
+	}
+	for _, c := range [][2]chain.Ref{{ref(3, 'a'), ref(3, 'b')}, {ref(1, 's'), ref(3, 's')}, {ref(3, 's'), ref(1, 's')}, {ref(3, 'x'), ref(1, 'y')}} {
+		reads := 0
+		for ; ; reads++ {
+			left := reads
+			dropped, added, err := tip.Difference(branch(c[0]), branch(c[1]), func(number uint64) (chain.Ref, error) {
+				if left--; left == -1 {
+					return chain.Ref{}, errBroken
+				}
+				return settled(number)
+			})
+			if left >= 0 { // all succeeded
+				if err != nil {
+					t.Error(err)
+				}
+				break
+			}
+			if err != errBroken {
+				t.Errorf("from %s to %s, read %d fails: dropped %v, added %v, %v, expected %v", c[0], c[1], reads, dropped, added, err, errBroken)
+			}
+		}
+		if reads == 0 {
+			t.Errorf("from %s to %s: nothing is read", c[0], c[1])
+		}
+	}
+}
+
 // TestDifferenceLeadsFromHeadToHead lets random trees grow, settle and restart, and compares heads
 // from time to time: the dropped and added blocks lead from the old chain to the new one.
 func TestDifferenceLeadsFromHeadToHead(t *testing.T) {

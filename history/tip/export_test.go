@@ -22,3 +22,11 @@ func (w *Watched) Try(ctx context.Context) (sound bool, err error) {
 	}
 	return w.stepSince(ctx, w.agreement.begun.Load())
 }
+
+// Layers returns the number of layers that are searched for a row that the branch does not have, and the number of rows in them.
+func (b *Branch) Layers() (layers, rows int) {
+	for _, layer := range b.layers {
+		rows += len(layer.rows)
+	}
+	return len(b.layers), rows
+}

@@ -98,6 +98,20 @@ func TestLease(t *testing.T) {
 	}
 }
 
+// TestSlowBoard: a reader does not answer if the board took longer than its lease.
+func TestSlowBoard(t *testing.T) {
+	store, _, settled := withHead(t)
+	b := &slowBoard{board: board{posts: map[string][]byte{}}, now: time.Unix(1, 0)}
+	w := (&view{slowBoard: b}).join(t, store, settled)
+	steps(t, w, w, w)
+	for read, want := range map[time.Duration]bool{1999 * time.Millisecond: true, 2000 * time.Millisecond: false} {
+		b.now, b.read = b.now.Add(time.Minute), read
+		if sound, err := w.Try(t.Context()); sound != want || err != nil {
+			t.Errorf("the board takes %v: the reader answers: %t, %v, expected %t", read, sound, err, want)
+		}
+	}
+}
+
 // TestLeave: the last note of a reader says what it has shown. Another one that was not living meanwhile, and is ready for an
 // earlier tree, does not answer by that.
 func TestLeave(t *testing.T) {
@@ -128,6 +142,11 @@ func TestLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	answersBy(t, late, 13)
+	head(14)
+	steps(t, late)
+	if got := late.Forkchoice().Head.Ref().Number; got != 14 {
+		t.Errorf("the other reader shows %d, expected 14: it waits for the one that has left", got)
+	}
 }
 
 // answersBy waits until a reader answers, by a head that clients have seen.
@@ -210,4 +229,9 @@ func TestLapsed(t *testing.T) {
 		t.Fatalf("the other reader shows %d, expected 12", got)
 	}
 	answersBy(t, late, 12)
+	steps(t, late)
+	b.count = 0
+	if answersBy(t, late, 12); b.count > 0 {
+		t.Errorf("after the reader has read the tip, an answer takes %d statements, expected none", b.count)
+	}
 }

@@ -238,8 +238,12 @@ func (w *world) checkBranch(h heldBranch) {
 	}
 	table, at := allTables()[w.IntN(4)], h.last.ref.Number+2-min(h.last.ref.Number, uint64(w.IntN(30)))
 	at = at<<table.IndexBits | uint64(w.IntN(1<<table.IndexBits))
+	if table == blobs && w.IntN(2) == 0 {
+		at = 0 // where they are
+	}
 	var keys []kv.Key
 	want, got := map[int]string{}, map[int]string{}
+	exactly, gotExactly := map[int]string{}, map[int]string{}
 	for i := range 6 {
 		partition := fmt.Sprint("p", i)
 		keys = append(keys, kv.Key{Partition: []byte(partition), Sort: at})
@@ -256,6 +260,9 @@ func (w *world) checkBranch(h heldBranch) {
 			w.t.Fatalf("Newest %s: %q, expected %q", what, text, want[i])
 		}
 		exact, ok := seen[at]
+		if ok {
+			exactly[i] = exact
+		}
 		value, err = rows.Get(ctx, table, []byte(partition), at, nil)
 		if ok && string(value) != exact || (err == nil) != ok {
 			w.t.Fatalf("Get %s: %q, %v; expected %q", what, value, err, exact)
@@ -274,6 +281,13 @@ func (w *world) checkBranch(h heldBranch) {
 	})
 	if err != nil || !maps.Equal(got, want) {
 		w.t.Fatalf("NewestMany: %v, %v; expected %v", got, err, want)
+	}
+	err = rows.GetMany(ctx, table, keys, func(i int, value []byte) error {
+		gotExactly[i] += string(value)
+		return nil
+	})
+	if err != nil || !maps.Equal(gotExactly, exactly) {
+		w.t.Fatalf("GetMany: %v, %v; expected %v", gotExactly, err, exactly)
 	}
 }
 
