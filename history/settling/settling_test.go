@@ -1,6 +1,7 @@
 package settling_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -127,8 +128,8 @@ func TestUnknownLostBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'b')}); !errors.Is(err, settling.ErrLeft) {
-			t.Errorf("another block: %v, expected ErrLeft", err)
+		if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'b')}); !errors.Is(err, settling.ErrLeft) || !strings.Contains(err.Error(), "--to 10") {
+			t.Errorf("another block: %v, expected ErrLeft and a rewind to block 10", err)
 		}
 	}
 	if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'a')}); err != nil {
@@ -168,5 +169,129 @@ func TestLostBlocksAreNotPruned(t *testing.T) {
 		if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'c')}); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Blocks that were lost are remembered, too, when blocks below them are written again, with or without the first of them.
+func TestLostBlocksAboveAreRemembered(t *testing.T) {
+	for _, c := range []struct {
+		again []chain.Ref
+		other chain.Ref
+	}{
+		{[]chain.Ref{ref(10, 'a'), ref(11, 'a')}, ref(12, 'b')},
+		{[]chain.Ref{ref(10, 'a')}, ref(11, 'b')},
+	} {
+		store := crashed(t)
+		for _, next := range [][]chain.Ref{c.again, {c.other}} {
+			if err := settling.Begin(t.Context(), store, tables(), next); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if value, err := store.Get(t.Context(), events, []byte("chunk"), 12<<4|3, nil); !errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("after %v and %s, block 12 of the lost branch has the row %q, %v; expected none", c.again, c.other, value, err)
+		}
+	}
+}
+
+// After a rewind, which removes all rows, no blocks are remembered.
+func TestForget(t *testing.T) {
+	store := crashed(t)
+	if err := tip.Clear(t.Context(), store, ref(10, 'a')); err != nil {
+		t.Fatal(err)
+	}
+	batch := store.NewBatch()
+	settling.Forget(batch)
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	for _, next := range [][]chain.Ref{nil, {ref(11, 'b')}, nil} {
+		if err := settling.Begin(t.Context(), store, tables(), next); err != nil {
+			t.Errorf("write %v: %v", next, err)
+		}
+	}
+}
+
+// failing is a store of which one operation fails. It counts the writes since the last Sync.
+type failing struct {
+	kv.Store
+	left   int // operations before the one that fails; negative: it has failed, or none is to
+	writes int
+}
+
+var errBroken = errors.New("the disk is broken")
+
+func (f *failing) operation() error {
+	f.left--
+	if f.left == -1 {
+		return errBroken
+	}
+	return nil
+}
+
+func (f *failing) Piecewise() {}
+
+func (f *failing) Pointer(ctx context.Context, name string) ([]byte, error) {
+	if err := f.operation(); err != nil {
+		return nil, err
+	}
+	return f.Store.Pointer(ctx, name)
+}
+
+func (f *failing) Write(ctx context.Context, batch kv.Batch) error {
+	if err := f.operation(); err != nil {
+		return err
+	}
+	f.writes++
+	return f.Store.Write(ctx, batch)
+}
+
+func (f *failing) Sync(ctx context.Context) error {
+	if err := f.operation(); err != nil {
+		return err
+	}
+	f.writes = 0
+	return f.Store.Sync(ctx)
+}
+
+func (f *failing) Scan(ctx context.Context, table *kv.Table, partition []byte, from, to uint64) kv.Cursor {
+	below := kv.Reader(f.Store)
+	if err := f.operation(); err != nil {
+		below = kvtest.FailAfter(below, 0, err)
+	}
+	return below.Scan(ctx, table, partition, from, to)
+}
+
+// Nothing is written in the place of a lost block unless its rows are known to be removed, and what is being written is durably
+// remembered.
+func TestFailuresAreReported(t *testing.T) {
+	for n := 0; ; n++ {
+		store := &failing{Store: crashed(t), left: n}
+		err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'b')})
+		if store.left >= 0 { // all succeeded
+			if err != nil || n == 0 || store.writes > 0 {
+				t.Errorf("after %d operations: %v, %d writes are not durable", n, err, store.writes)
+			}
+			break
+		}
+		if !errors.Is(err, errBroken) {
+			t.Errorf("operation %d fails: %v, expected %v", n, err, errBroken)
+		}
+	}
+	store := &failing{Store: crashed(t), left: -1}
+	of, err := tip.Open(t.Context(), store, tables(), ref(10, 'a'))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.left = 0
+	if err := settling.Prune(t.Context(), of, 0, ref(10, 'a').Hash); !errors.Is(err, errBroken) || !of.Has(ref(12, 'a').Hash) {
+		t.Errorf("Prune without knowing which blocks to keep: %v, expected %v", err, errBroken)
+	}
+	batch := store.NewBatch()
+	batch.SetPointer("settling", []byte("damaged"))
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'b')}); err == nil {
+		t.Error("a damaged pointer is taken for none")
 	}
 }
