@@ -13,6 +13,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/history/rows"
 	"ashlar/internal/raced"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -26,6 +27,7 @@ import (
 type logChain struct {
 	*View
 	random *rand.Rand
+	store  kv.Store
 	logs   []placedLog // in the order of the chain
 }
 
@@ -69,7 +71,7 @@ func newLogChainOf(t testing.TB, seed uint64, blocks int, format string) *logCha
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &logChain{random: rand.New(rand.NewPCG(seed, 2))}
+	c := &logChain{random: rand.New(rand.NewPCG(seed, 2)), store: store}
 	var deltas []*evm.Delta
 	var parent common.Hash
 	for number := range blocks {
