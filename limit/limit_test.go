@@ -302,4 +302,37 @@ func TestReturn(t *testing.T) {
 	if _, ok := m.Spend(now, 1); ok {
 		t.Error("more than the burst was spent")
 	}
+	m.Return(2)
+	if _, ok := m.Spend(now, 3); ok {
+		t.Error("more was spent than was given back")
+	}
+	if _, ok := m.Spend(now, 2); !ok {
+		t.Error("what was given back cannot be spent")
+	}
+}
+
+// TestShareOfADay: a process spends its share of what was left of a quota when it was divided, which does not shrink with what
+// it spends since, and what it gives back it can spend again.
+func TestShareOfADay(t *testing.T) {
+	now := time.Unix(1000, 0)
+	d := new(Day)
+	d.Add(now, 40)
+	d.divide(now, 20, 0.5) // of 200, 140 are left, of which this process may spend 70
+	for i, c := range []struct {
+		credits int
+		ok      bool
+	}{{30, true}, {41, false}, {40, true}, {1, false}} {
+		if _, ok := d.Spend(now, c.credits, 200); ok != c.ok {
+			t.Errorf("call %d for %d credits: %t, expected %t", i, c.credits, ok, c.ok)
+		}
+	}
+	d.Return(now, 30)
+	for i, c := range []struct {
+		credits int
+		ok      bool
+	}{{31, false}, {30, true}, {1, false}} {
+		if _, ok := d.Spend(now, c.credits, 200); ok != c.ok {
+			t.Errorf("after 30 were given back, call %d for %d credits: %t, expected %t", i, c.credits, ok, c.ok)
+		}
+	}
 }

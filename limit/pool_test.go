@@ -43,6 +43,43 @@ func TestPoolIsFair(t *testing.T) {
 	})
 }
 
+// A caller whose only waiting call has given up does not stand in line, and one that runs fewer calls than it may at most is
+// served from the line.
+func TestPoolForgetsCallsThatGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(1, 100)
+		var first, givesUp Share
+		bounded := Share{Most: 1}
+		if err := p.Enter(t.Context(), &first); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		given, entered := make(chan error, 1), make(chan error, 1)
+		go func() { given <- p.Enter(ctx, &givesUp) }()
+		synctest.Wait()
+		go func() { entered <- p.Enter(t.Context(), &bounded) }()
+		synctest.Wait()
+		cancel()
+		if err := <-given; !errors.Is(err, context.Canceled) {
+			t.Errorf("the call that gives up: %v", err)
+		}
+		p.Leave(&first)
+		synctest.Wait()
+		select {
+		case err := <-entered:
+			if err != nil {
+				t.Error(err)
+			}
+			p.Leave(&bounded)
+		default:
+			t.Error("the next call is not served")
+		}
+		if p.Running() != 0 || p.Waiting() != 0 {
+			t.Errorf("%d calls run and %d wait, expected none", p.Running(), p.Waiting())
+		}
+	})
+}
+
 // A caller that holds slots already is served after one that holds none, and only as far
 // as slots are left.
 func TestPoolCountsWhatRuns(t *testing.T) {
