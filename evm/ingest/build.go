@@ -57,11 +57,16 @@ func (i *Importer) Build(ctx context.Context, contents Contents) (*types.Block, 
 }
 
 // Build builds the block after the head, adds it and makes it the head, for a chain
-// that nobody else builds.
+// that nobody else builds. Like [Follower.Add], it fails if the tip is full of blocks that
+// cannot be settled.
 func (f *Follower) Build(ctx context.Context, contents Contents) (*types.Block, []execute.LeftOut, error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	parent, history, err := f.parent(ctx, f.tip.Forkchoice().Head.Ref().Hash)
+	head := f.tip.Forkchoice().Head.Ref()
+	if err := f.settleBefore(ctx, head.Number+1); err != nil {
+		return nil, nil, err
+	}
+	parent, history, err := f.parent(ctx, head.Hash)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,7 +27,8 @@ type Depths struct {
 	// and deeper reorganizations are refused.
 	Unfinalized uint64
 	// Most bounds the tip's memory if a chain stops finalizing. Branches other than the
-	// head's are dropped if the tip would exceed about twice as many blocks.
+	// head's are dropped if the tip would exceed about twice as many blocks. While blocks
+	// cannot be settled, the head's branch has a few more at most.
 	Most uint64
 }
 
@@ -151,7 +152,8 @@ func (f *Follower) over(branch *tip.Branch) *archive.History {
 // The head stays where it is. The errors are
 //   - a [*execute.CheckError] for an invalid block,
 //   - [tip.ErrUnknownParent] if the parent is neither in the tip nor the last settled block,
-//   - [execute.ErrFuture] or [execute.ErrUnknownFork] for a block that cannot be judged yet.
+//   - [execute.ErrFuture] or [execute.ErrUnknownFork] for a block that cannot be judged yet,
+//   - why blocks cannot be settled, if the tip has as many as it is to hold.
 func (f *Follower) Add(ctx context.Context, block *types.Block) (err error) {
 	defer func() { f.bad.record(err) }()
 	if err := f.executor.VerifyBodyInParallel(block); err != nil {
@@ -164,6 +166,9 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) (err error) {
 	}
 	if f.tip.Has(block.Hash()) {
 		return nil
+	}
+	if err := f.settleBefore(ctx, block.NumberU64()); err != nil {
+		return err
 	}
 	parent, history, err := f.parent(ctx, block.ParentHash())
 	if errors.Is(err, tip.ErrUnknownBlock) {
@@ -303,10 +308,29 @@ func (f *Follower) completeBefore(ctx context.Context, head common.Hash) error {
 	return f.agree(ctx)
 }
 
-// settle settles what is due, but not too much at once, and says whether there is more.
+// settleBefore settles blocks before one with a number is added so far above the settled block that Run has not settled what
+// is due: it fails, or it is too slow. The error keeps the tip from growing until blocks settle again. writing is held.
+func (f *Follower) settleBefore(ctx context.Context, number uint64) error {
+	settled, most := f.tip.Forkchoice().Head.Settled().Number, f.depths.Most+settledAtOnce
+	above := number - min(number, settled+1)
+	if above < most {
+		return nil
+	}
+	if _, err := f.settleSome(ctx); err != nil {
+		return fmt.Errorf("%d blocks are not settled, expected fewer than %d: %w", above, most, err)
+	}
+	return nil
+}
+
+// settle is settleSome for a caller that does not hold writing.
 func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	return f.settleSome(ctx)
+}
+
+// settleSome settles what is due, but not too much at once, and says whether there is more. writing is held.
+func (f *Follower) settleSome(ctx context.Context) (more bool, err error) {
 	// A write that has begun is completed: the tip must know what the archive was given. If the
 	// store does not answer, the next start finds out.
 	ctx, cancel := retry.Outlast(ctx, stopTime)

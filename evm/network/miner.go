@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/big"
 	"slices"
@@ -100,9 +99,6 @@ func nonces(ctx context.Context, state evm.State) func(common.Address) (uint64, 
 // mine builds the next block, of this moment, from the network's own traffic and
 // from what waits in its pool. After an error it can be called again.
 func (m *miner) mine(ctx context.Context) error {
-	if err := m.unsettled(); err != nil {
-		return err
-	}
 	if err := m.resume(ctx); err != nil {
 		return err
 	}
@@ -136,21 +132,6 @@ func (m *miner) mine(ctx context.Context) error {
 	}
 	m.mining.Succeeded()
 	return nil
-}
-
-// unsettled returns why no further block may be made: with another epoch, there are more blocks above the settled one than the tip is
-// to hold.
-func (m *miner) unsettled() error {
-	head := m.tip.Forkchoice().Head
-	above, most := head.Ref().Number-head.Settled().Number, m.follower.Depths().Most+epochBlocks
-	if above <= most {
-		return nil
-	}
-	err := fmt.Errorf("%d blocks are not settled, expected at most %d", above, most)
-	if stopped := m.follower.Task.Stopped(); stopped != nil {
-		err = fmt.Errorf("%w: %w", err, stopped.Err)
-	}
-	return err
 }
 
 // resume has the traffic go on from the nonces of the head, if the last block lacks transactions.

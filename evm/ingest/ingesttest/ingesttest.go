@@ -13,6 +13,7 @@ import (
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
 	"ashlar/history/tip"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/kv/pebble/pebbletest"
 
@@ -102,7 +103,12 @@ func NewFollower(t testing.TB, depths ingest.Depths) *Follower {
 // NewFollowerOf makes a follower of a network with that genesis.
 func NewFollowerOf(t testing.TB, genesis *core.Genesis, depths ingest.Depths) *Follower {
 	t.Helper()
-	store := Store(t)
+	return NewFollowerOver(t, Store(t), genesis, depths)
+}
+
+// NewFollowerOver is NewFollowerOf over an empty store.
+func NewFollowerOver(t testing.TB, store kv.Store, genesis *core.Genesis, depths ingest.Depths) *Follower {
+	t.Helper()
 	a, err := archive.Create(t.Context(), store, genesis, archive.TraceIndex)
 	if err != nil {
 		t.Fatal(err)
