@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
 )
@@ -136,5 +137,44 @@ func TestHighestBlockAgain(t *testing.T) {
 	}
 	if want := 4 + 1; writes != want { // the block, the head, the settled blocks, the tip without them; and none
 		t.Errorf("%d runs, expected %d", writes, want)
+	}
+}
+
+// TestBlocksThatCannotSettle: while blocks cannot be settled, the tip has one more than it is to hold, however many others come, also
+// after a restart. They are added when blocks settle again.
+func TestBlocksThatCannotSettle(t *testing.T) {
+	blocks := makeBlocks(7, 20)
+	const depth, added = 5, 10
+	under, _ := open(t)
+	store := &kvtest.Refusing{Store: under, Name: "settled"}
+	f := openFollower(t, store, depth)
+	appendAll := func(blocks ...*starknet.Block) {
+		t.Helper()
+		for _, block := range blocks {
+			if err := f.Append(t.Context(), block); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	appendAll(blocks[:added]...)
+	store.Refuse.Store(true)
+	for _, block := range blocks[added : added+3] {
+		if err := f.Append(t.Context(), block); !errors.Is(err, kvtest.ErrRefused) {
+			t.Errorf("block %d, while no blocks can be settled: %v, expected %v", block.Number, err, kvtest.ErrRefused)
+		}
+		if got := f.Tip().Forkchoice().Head.Ref(); got != blocks[added].Ref() || f.Tip().Len() != depth+1 {
+			t.Errorf("block %d, while no blocks can be settled: the head is %s with %d blocks in the tip, expected %s, %d",
+				block.Number, got, f.Tip().Len(), blocks[added].Ref(), depth+1)
+		}
+	}
+	f = openFollower(t, store, depth)
+	if err := f.Append(t.Context(), blocks[added+1]); !errors.Is(err, kvtest.ErrRefused) || f.Tip().Len() != depth+1 {
+		t.Errorf("after a restart: %v with %d blocks in the tip, expected %v, %d", err, f.Tip().Len(), kvtest.ErrRefused, depth+1)
+	}
+	store.Refuse.Store(false)
+	appendAll(blocks[added+1:]...)
+	last := len(blocks) - 1
+	if head := f.Tip().Forkchoice().Head; head.Ref() != blocks[last].Ref() || head.Settled() != blocks[last-depth].Ref() {
+		t.Errorf("in the end the head is %s, settled is %s", head.Ref(), head.Settled())
 	}
 }

@@ -99,7 +99,7 @@ func (f *Follower) Hash(ctx context.Context, number uint64) (common.Hash, error)
 // Append adds the child of the highest block, or the very first block. When it returns, the
 // block is durable, and blocks that are deep enough are settled. Once it has started to write,
 // it completes even if ctx is done. If it fails to settle blocks, the block is the highest all
-// the same, and to append it again settles them.
+// the same, and the next call settles them before it adds another block.
 func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	if err := archive.Fits(block); err != nil {
 		return err
@@ -121,12 +121,13 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 			return nil
 		}
 	}
-	if err := f.agree(ctx, above); err != nil {
+	// Blocks that an earlier call has not settled come first, so that the tip does not grow while they cannot be settled.
+	if err := f.settle(ctx, above); err != nil {
 		return err
 	}
 	head := above.Forkchoice().Head.Ref()
 	if head == ref {
-		return f.settle(ctx, above)
+		return nil
 	}
 	if head.Hash != common.Hash(block.Parent) {
 		return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, ref, block.Parent, head)
@@ -179,6 +180,20 @@ func (f *Follower) begin(ctx context.Context, block *starknet.Block) error {
 		return err
 	}
 	return f.openTip(ctx)
+}
+
+// Settle settles the blocks that are deep enough, in case an earlier [Follower.Append] failed to. Once it has started to
+// write, it completes even if ctx is done.
+func (f *Follower) Settle(ctx context.Context) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	above := f.tip.Load()
+	if above == nil {
+		return nil
+	}
+	ctx, cancel := retry.Outlast(ctx, stopTime)
+	defer cancel()
+	return f.settle(ctx, above)
 }
 
 // settle settles the blocks that are deep enough.

@@ -302,7 +302,7 @@ func TestEndWhileSettling(t *testing.T) {
 // takes the place of blocks whose rows the first end left.
 func TestEndWhileReplacing(t *testing.T) {
 	raced.Skip(t)
-	const midway = 100 // rows of several blocks are there, the settled pointer is not
+	const midway = 50 // rows of several blocks are there, the settled pointer is not
 	blocks := smallBlocks()
 	others := reorganized(blocks, 1)
 	isOf := func(chain []*starknet.Block, ref chain.Ref) bool {

@@ -11,7 +11,6 @@ import (
 	"ashlar/family"
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
-	"ashlar/kv"
 	"ashlar/retry"
 	"ashlar/starknet"
 	"ashlar/starknet/api"
@@ -21,6 +20,7 @@ import (
 	"ashlar/starknet/query"
 	"ashlar/starknet/source/node"
 
+	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -51,7 +51,7 @@ type stop struct {
 // How long the network waits, at first and at most, before it tries a node again that
 // cannot be followed until somebody repairs it.
 const (
-	shortRest   = 5 * time.Second // for space on the disk
+	shortRest   = 5 * time.Second // after an error of our own, such as a full disk
 	firstRest   = time.Minute
 	longestRest = 15 * time.Minute
 )
@@ -180,19 +180,34 @@ func (n *network) follow(ctx context.Context) error {
 			rest = firstRest
 		}
 		wait := rest
-		if errors.Is(err, kv.ErrFull) {
+		if errors.As(err, new(ownError)) {
 			wait = shortRest
 		} else {
 			rest = min(2*rest, longestRest)
 		}
-		n.stopped.Store(&stop{err, since})
-		slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", wait, "error", err)
+		said := n.stopped.Swap(&stop{err, since})
+		if said == nil || said.err.Error() != err.Error() {
+			slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", wait, "error", err)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// ownError is an error for which no node is to blame, such as one of the store.
+type ownError struct{ error }
+
+func (e ownError) Unwrap() error { return e.error }
+
+// own marks an error of the network's chain as ours, unless it comes from what the node's chain is.
+func own(err error) error {
+	if err == nil || errors.Is(err, ingest.ErrTooDeep) {
+		return err
+	}
+	return ownError{err}
 }
 
 // followed is the network's chain as its node's client sees it. It notes that the network
@@ -211,16 +226,31 @@ func (f followed) Append(ctx context.Context, block *starknet.Block) error {
 			f.network.chain.SetL1Accepted(block.Number)
 		}
 	}
-	return err
+	return own(err)
 }
 
-// Held returns the lowest and the highest block.
+// Held returns the lowest and the highest block. It first settles blocks that could not be settled when they were
+// added: without that, the network does not follow again.
 func (f followed) Held(ctx context.Context) (first, head chain.Ref, ok bool, err error) {
+	if err := f.Settle(ctx); err != nil {
+		return first, head, false, own(err)
+	}
 	first, head, ok, err = f.Follower.Held(ctx)
 	if err == nil && ok && f.network.source.head() == head {
 		f.network.resumed()
 	}
-	return first, head, ok, err
+	return first, head, ok, own(err)
+}
+
+// Hash returns the hash of a block.
+func (f followed) Hash(ctx context.Context, number uint64) (common.Hash, error) {
+	hash, err := f.Follower.Hash(ctx, number)
+	return hash, own(err)
+}
+
+// Revert removes all blocks above one.
+func (f followed) Revert(ctx context.Context, ancestor chain.Ref) error {
+	return own(f.Follower.Revert(ctx, ancestor))
 }
 
 // resumed notes that the node is followed again.

@@ -9,9 +9,11 @@ import (
 	"ashlar/family"
 	"ashlar/internal/await"
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 	"ashlar/kv/pebble"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
+	"ashlar/starknet/ingest"
 	"ashlar/starknet/source/node"
 	"ashlar/starknet/source/node/nodetest"
 	"ashlar/starknet/source/synthetic"
@@ -85,6 +87,58 @@ func TestStaysStopped(t *testing.T) {
 		if err := <-ended; n.stopped.Load() != nil {
 			t.Errorf("quorum %d: %v, and not followed with the same head", quorum, err)
 		}
+	}
+}
+
+// TestStaysStoppedWithoutSettling: a network that holds its node's head, but cannot settle blocks, is stopped because of an error of
+// its own until it can, also while the node has no further block.
+func TestStaysStoppedWithoutSettling(t *testing.T) {
+	for _, quorum := range []int{1, 2} {
+		below, _ := newStored(t)
+		store := &kvtest.Refusing{Store: below, Name: "settled"}
+		blocks := chainOf(1, ingest.DefaultDepth+2)
+		fake := nodetest.New(t, 8, blocks[:len(blocks)-1])
+		fake.ChainID = starknet.FeltOfText("SN_MINE")
+		entries := &Entries{Source: family.Sources{fake.URL, fake.URL + "/"}[:quorum], Quorum: quorum}
+		opened, err := Family{}.Open(t.Context(), store, entries, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := opened.Serve(t.Context(), family.Service{Name: "mine"}); err != nil {
+			t.Fatal(err)
+		}
+		n := opened.(*network)
+		follow := func(what string, until func() bool) {
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- n.source.Follow(ctx, 0, followed{n.follower, n}) }()
+			await.Until(t, what, until)
+			cancel()
+			<-ended
+		}
+		follow("the blocks that are not settled", func() bool {
+			view := n.chain.View()
+			return view != nil && view.Span().Last == blocks[ingest.DefaultDepth].Ref()
+		})
+
+		store.Refuse.Store(true)
+		fake.Set(blocks)
+		before := &stop{errors.New("the last attempt"), time.Now()}
+		n.stopped.Store(before)
+		for attempt := range 3 {
+			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+			err := n.source.Follow(limited, 0, followed{n.follower, n})
+			cancel()
+			if !errors.Is(err, kvtest.ErrRefused) || !errors.As(err, new(ownError)) {
+				t.Errorf("quorum %d, attempt %d: %v, expected %v as an error of our own", quorum, attempt, err, kvtest.ErrRefused)
+			}
+			if n.stopped.Load() != before {
+				t.Fatalf("quorum %d, attempt %d: the network says that it is followed again", quorum, attempt)
+			}
+		}
+		store.Refuse.Store(false)
+		follow("blocks that settle", func() bool { return n.stopped.Load() == nil && n.archive.Span().Last == blocks[1].Ref() })
 	}
 }
 
