@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,8 @@ type vote struct {
 
 // agree returns the nodes that have the highest block on which a quorum of them agrees,
 // with this block as their head, and with the safe and finalized blocks of the quorum. It
-// returns none if there is no such block. again says that the state of a node has changed.
+// returns none if there is no such block. again says that the state of a node has changed, or
+// that a slow node was not waited for.
 //
 // A head is compared where the nodes' chains can be: at the number of each node's head, from
 // the highest that a quorum has downwards. A node can lie about its own chain only, so with
@@ -38,25 +40,34 @@ func (p *Pursuit) agree(ctx context.Context, choices []choice) (agreed []choice,
 		p.disagree(fmt.Sprintf("%d of %d nodes can be used, %d must agree", len(choices), len(p.nodes), p.config.Quorum))
 		return nil, false
 	}
-	var first string // what the nodes have where they should agree
 	heads := make([]uint64, len(choices))
 	for i, c := range choices {
 		heads[i] = c.forkchoice.Head.Number
 	}
-	for _, number := range chain.Heights(heads, p.config.Quorum) {
-		votes, faulty := p.votes(ctx, choices, number)
-		again = again || faulty
-		if ctx.Err() != nil {
-			return nil, false
-		}
-		head, ok := winner(votes, p.config.Quorum)
-		if ok {
-			agreed = elect(votes, chain.Ref{Number: number, Hash: head}, p.config.Quorum)
-			p.noteAgreement(votes, head, number, len(agreed))
-			return agreed, again
-		}
-		if first == "" {
-			first = describe(votes, number)
+	var first string // what the nodes have where they should agree
+	numbers, ours := chain.Heights(heads, p.config.Quorum), p.follower.Forkchoice().Head.Ref().Number
+	for patient, slow := false, true; slow; patient = true {
+		slow = false
+		for i, number := range numbers {
+			// Slow nodes are not waited for while the others may agree on a lower block that is new.
+			wait := patient || i == len(numbers)-1 || numbers[i+1] <= ours
+			votes, changed, missing := p.votes(ctx, choices, number, wait)
+			again, slow = again || changed || missing, slow || missing
+			if ctx.Err() != nil {
+				return nil, false
+			}
+			if missing && p.more(choices) {
+				return nil, true
+			}
+			head, ok := winner(votes, p.config.Quorum)
+			if ok {
+				agreed = elect(votes, chain.Ref{Number: number, Hash: head}, p.config.Quorum)
+				p.noteAgreement(votes, head, number, len(agreed))
+				return agreed, again
+			}
+			if first == "" && !missing {
+				first = describe(votes, number)
+			}
 		}
 	}
 	p.disagree(fmt.Sprintf("no agreement: %d nodes must have the same block, %s", p.config.Quorum, first))
@@ -64,8 +75,11 @@ func (p *Pursuit) agree(ctx context.Context, choices []choice) (agreed []choice,
 }
 
 // votes asks all nodes which block they have at a number. Nodes that take much longer than
-// a quorum are not waited for.
-func (p *Pursuit) votes(ctx context.Context, choices []choice, number uint64) (votes []vote, faulty bool) {
+// a quorum are not waited for. If patient is false, neither are nodes without which there is no
+// quorum: missing then says that there is none. Meanwhile a node that is behind votes when it has
+// got there, and any other when the block becomes its head. The vote ends when a further node can be
+// used. changed says that the state of a node has changed.
+func (p *Pursuit) votes(ctx context.Context, choices []choice, number uint64, patient bool) (votes []vote, changed, missing bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
@@ -73,40 +87,80 @@ func (p *Pursuit) votes(ctx context.Context, choices []choice, number uint64) (v
 		hash common.Hash
 		err  error
 	}
-	answers := make(chan answer, len(choices))
+	answers, open := make(chan answer, len(choices)), 0
 	votes = make([]vote, len(choices))
-	for i, c := range choices {
-		votes[i].choice = c
-		switch head := c.forkchoice.Head; {
+	asked := make([]bool, len(choices))
+	ask := func(i int) { // a node that is not behind; only once if the block is below its head
+		switch head := votes[i].forkchoice.Head; {
 		case head.Number == number:
-			answers <- answer{i: i, hash: head.Hash}
-		case head.Number < number:
-			answers <- answer{i: i}
-		default:
+			votes[i].hash = head.Hash
+		case head.Number > number && !asked[i]:
+			asked[i] = true
+			open++
+			from := votes[i].node
 			go func() { // ends with the request, at the latest when ctx is canceled
-				hash, err := c.node.HashAt(ctx, number)
+				hash, err := from.HashAt(ctx, number)
 				answers <- answer{i, hash, err}
 			}()
 		}
 	}
+	for i, c := range choices {
+		votes[i].choice = c
+		ask(i)
+	}
 	var late <-chan time.Time
-	for range choices {
-		select {
-		case a := <-answers:
-			if a.err != nil && ctx.Err() == nil {
-				p.blame(choices[a.i].candidate, answered(a.err), true)
-				faulty = true
-			} else if a.err == nil {
-				votes[a.i].hash = a.hash
-			}
-		case <-late:
-			return votes, faulty
-		}
+	if !patient {
+		late = time.After(p.config.Pace.Poll)
+	}
+	for open > 0 {
 		if _, ok := winner(votes, p.config.Quorum); ok && late == nil {
 			late = time.After(p.config.Pace.Poll)
 		}
+		select {
+		case a := <-answers:
+			open--
+			if a.err != nil && ctx.Err() == nil {
+				p.blame(votes[a.i].candidate, answered(a.err), true)
+				changed = true
+			} else if a.err == nil {
+				votes[a.i].hash = a.hash
+			}
+		case <-p.changed:
+			changed = true
+			for i := range votes {
+				if votes[i].hash == (common.Hash{}) && p.moved(&votes[i].choice) {
+					ask(i)
+				}
+			}
+			if p.more(choices) {
+				_, ok := winner(votes, p.config.Quorum)
+				return votes, changed, !ok
+			}
+		case <-late:
+			_, ok := winner(votes, p.config.Quorum)
+			return votes, changed, !ok
+		}
 	}
-	return votes, faulty
+	return votes, changed, false
+}
+
+// more says whether other nodes than those of choices can be used, too.
+func (p *Pursuit) more(choices []choice) bool {
+	now, _ := p.choices(time.Now())
+	return slices.ContainsFunc(now, func(c choice) bool {
+		return !slices.ContainsFunc(choices, func(known choice) bool { return known.candidate == c.candidate })
+	})
+}
+
+// moved updates what a node claims. It returns false if the node cannot be used now.
+func (p *Pursuit) moved(c *choice) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !c.reachable || time.Now().Before(c.until) {
+		return false
+	}
+	c.forkchoice = c.candidate.forkchoice
+	return true
 }
 
 // winner returns the only block for which a quorum voted.

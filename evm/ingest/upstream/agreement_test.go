@@ -328,3 +328,40 @@ func TestQuorumRests(t *testing.T) {
 		t.Errorf("a node was asked %d times for a block, want a few", asked)
 	}
 }
+
+// heldHash is a node that does not answer for hashes while its callers wait. It sends to asked for each call.
+type heldHash struct {
+	*fakeNode
+	asked chan struct{}
+}
+
+func (h heldHash) HashAt(ctx context.Context, _ uint64) (common.Hash, error) {
+	select {
+	case h.asked <- struct{}{}:
+	case <-ctx.Done():
+	}
+	<-ctx.Done()
+	return common.Hash{}, ctx.Err()
+}
+
+// TestAgreementWithoutASlowNode: a node that is ahead and does not answer does not hold up the others. They agree on a lower block,
+// and on the next one as soon as a node that was behind has it, or one above it, or the block is the slow node's head.
+func TestAgreementWithoutASlowNode(t *testing.T) {
+	for name, then := range map[string]struct{ slow, behind uint64 }{
+		"the same head": {10, 8}, "a higher head": {10, 9}, "the slow node's head": {8, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f, nodes := threeNodes(t, ingest.DefaultDepths())
+			last := w.grow(w.builder.Genesis, 10)
+			a, slow, behind := nodes[0], heldHash{nodes[1], make(chan struct{})}, nodes[2]
+			a.head, slow.head, behind.head = w.at(last, 8), last, w.at(last, 7)
+			_, stop := f.pursue(t, a, slow, behind)
+			f.await(ref(w.at(last, 7)))
+			<-slow.asked
+			slow.set(func() { slow.head = w.at(last, then.slow) })
+			behind.set(func() { behind.head = w.at(last, then.behind) })
+			f.await(ref(w.at(last, 8)))
+			stop()
+		})
+	}
+}
