@@ -184,10 +184,10 @@ func (a *Archive) put(ctx context.Context, k *key, answer []byte) error {
 	} else if !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
+	newest.bytes += int64(keyBytes + 20 + len(answer)) // also if the write fails: it may have been applied
 	before, saved := slices.Clone(a.generations), a.saved
 	batch := a.store.NewBatch()
 	batch.Put(answers, at, k.sort(), append(k[8:], answer...))
-	newest.bytes += int64(keyBytes + 20 + len(answer))
 	share := a.size / generations
 	var dropped []uint32
 	switch {

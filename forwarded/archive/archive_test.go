@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -56,6 +57,36 @@ func TestSizeAfterRestarts(t *testing.T) {
 	}
 	if most := size * (generations + 1) / generations; stored > most {
 		t.Errorf("%d bytes are stored, expected at most %d", stored, most)
+	}
+}
+
+// The size of the archive is bounded, too, if writes fail although they are applied.
+func TestSizeAfterDoubtfulWrites(t *testing.T) {
+	store := kvtest.NewDoubtful(created(t))
+	store.How = kvtest.Applied
+	const size, answerBytes, count = 1 << 20, 10_000, 400
+	a, err := Open(t.Context(), store, size, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range count {
+		store.Fail = i % 2 // every other write
+		if err := a.Put(t.Context(), fmt.Sprint(i), make([]byte, answerBytes)); err != nil && !errors.Is(err, kvtest.ErrDoubtful) {
+			t.Fatal(err)
+		}
+	}
+	stored := 0
+	for number := range uint32(count) {
+		rows := store.Scan(t.Context(), answers, partition(number), 0, math.MaxUint64)
+		for rows.Next() {
+			stored += len(rows.Value())
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if least, most := size/2, size*(generations+1)/generations; stored < least || stored > most {
+		t.Errorf("%d bytes are stored, expected from %d to %d", stored, least, most)
 	}
 }
 
