@@ -19,9 +19,6 @@ func translate(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	if refused := simulationError(err); refused != nil {
-		return refused
-	}
 	var traced *trace.Error
 	if errors.As(err, &traced) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: traced.Error()}

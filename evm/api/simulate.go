@@ -43,7 +43,7 @@ func (a *API) simulateMethods(p parameters) []jsonrpc.Method {
 			optional(p.callBlock),
 		},
 		Result: result("Result of calls", schema.Array(blockSchemaWithCalls)),
-		Errors: append(errorsOf(
+		Errors: append(simulationErrors(
 			execute.ErrSimulatedNumber, execute.ErrSimulatedTime, execute.ErrSimulatedBlocks, execute.ErrSimulatedGas, core.ErrNonceTooLow, core.ErrNonceTooHigh,
 			core.ErrFeeCapTooLow, core.ErrIntrinsicGas, core.ErrInsufficientFunds), blockErrors...),
 		Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.simulate,
@@ -109,7 +109,7 @@ func (s *simulation) check() error {
 	case len(s.blocks) == 0:
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty input"}
 	case len(s.blocks) > execute.MaxSimulatedBlocks:
-		return execute.ErrSimulatedBlocks
+		return simulationError(execute.ErrSimulatedBlocks)
 	}
 	if err := s.calls.check("calls"); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (a *API) simulate(ctx context.Context, params, out []byte) ([]byte, error) 
 		return room.Check(len(made))
 	})
 	if err != nil {
-		return out, callError(ctx, err, out)
+		return out, simulationError(callError(ctx, err, out))
 	}
 	return append(made, ']'), nil
 }
@@ -298,8 +298,17 @@ var rejections = []struct {
 	{core.ErrIntrinsicGas, jsonrpc.CodeIntrinsicGas}, {vm.ErrMaxInitCodeSizeExceeded, jsonrpc.CodeInitCode},
 }
 
-// simulationError returns the error for a rejected simulation, or nil for any other err.
-func simulationError(err error) *jsonrpc.Error {
+// simulationErrors is errorsOf for errors of simulations.
+func simulationErrors(kinds ...error) []*jsonrpc.Error {
+	for i := range kinds {
+		kinds[i] = simulationError(kinds[i])
+	}
+	return errorsOf(kinds...)
+}
+
+// simulationError returns the error for a rejected simulation, and any other err as it is. Other methods have no such
+// errors: if a transaction of a stored block cannot run again, no client can correct that.
+func simulationError(err error) error {
 	for _, known := range rejections {
 		if errors.Is(err, known.kind) {
 			return &jsonrpc.Error{Code: known.code, Message: err.Error()}
@@ -308,5 +317,5 @@ func simulationError(err error) *jsonrpc.Error {
 	if invalid := (*execute.InvalidCallError)(nil); errors.As(err, &invalid) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: invalid.Error()}
 	}
-	return nil
+	return err
 }
