@@ -11,7 +11,9 @@ import (
 
 // announcements tell other processes of a shared store that something has changed: each is a new, random
 // value of the pointer `changes`. A change has one in its own batch. If that write fails, the change may
-// have been made without it, or be made later, so another one follows. It is safe for concurrent use.
+// have been made without it, or be made later, so another one follows. This one is written to a store
+// of one process, too: once that is done, no failed change is made any more, and the process reads what
+// there is. It is safe for concurrent use.
 type announcements struct {
 	mu        sync.Mutex
 	failed    uint64 // guarded by mu: changes that have failed
@@ -25,6 +27,13 @@ func (a *announcements) fail() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failed++
+}
+
+// any says whether a change has ever failed.
+func (a *announcements) any() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failed > 0
 }
 
 // due returns the value that announces all changes that have failed, and how many these are; no value if
@@ -59,7 +68,7 @@ func (r *rows) announce(b kv.Batch) {
 // announceFailed announces the changes of this process that have failed, if there are any.
 func (r *rows) announceFailed(ctx context.Context) error {
 	value, of := r.announcements.due()
-	if of == 0 || !r.shared {
+	if of == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, restrictionTime)

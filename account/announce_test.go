@@ -117,3 +117,38 @@ func TestAnnouncementsAgain(t *testing.T) {
 		t.Errorf("due after all: %q", value)
 	}
 }
+
+// A change of a store of one process may be made after it was refused, as on a full disk. The process learns of it once the store
+// works again, and a user who registers again before that gets no second account.
+func TestChangeThatIsMadeLater(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		store := kvtest.NewDoubtful(openStore(t, vfs.NewMem()))
+		accounts := openAccounts(t, store, Config{Registration: RegistrationOpen})
+		keys, err := OpenKeyring(t.Context(), accounts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := Registrant{Email: somebody, Password: secret, Address: where(1)}
+		store.Fail, store.How = 1, kvtest.Late
+		if _, _, err := accounts.Register(t.Context(), who); !errors.Is(err, kvtest.ErrDoubtful) {
+			t.Fatal(err)
+		}
+		if again {
+			_, _, err := accounts.Register(t.Context(), who)
+			if taken := (*Invalid)(nil); !errors.As(err, &taken) || taken.Field != FieldEmail {
+				t.Errorf("the second registration: %v, expected that the address is taken", err)
+			}
+		}
+		for range 2 { // the first one announces the change, the second one reads it
+			if err := keys.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := accounts.Find(somebody); err != nil {
+			t.Errorf("registered again: %t: %v", again, err)
+		}
+		if problems := openAccounts(t, store, Config{}).rows.unreadableTexts(); len(problems) > 0 {
+			t.Error(problems)
+		}
+	}
+}

@@ -285,7 +285,7 @@ func (a *Accounts) ConfirmChange(ctx context.Context, token string, by netip.Add
 		return Account{}, err
 	}
 	changed, err := a.changed(ctx, owner.ID.String(), "change the e-mail address of", onceDurable, func(p *person) error {
-		if err := a.catchUpIfShared(ctx); err != nil {
+		if err := a.catchUpIfUncertain(ctx); err != nil {
 			return err
 		}
 		if _, _, err := a.Changing(token); err != nil || a.withEmail(email) != nil {

@@ -47,6 +47,9 @@ func sharedNumber(current uint64) uint64 {
 	return (current>>randomBits+1)<<randomBits | binary.BigEndian.Uint64(random[:])>>(64-randomBits)
 }
 
+// uncertain says whether there may be rows that this process does not know of.
+func (r *rows) uncertain() bool { return r.shared || r.announcements.any() }
+
 // changes returns the value of the pointer, nil if nothing was ever changed.
 func (r *rows) changes(ctx context.Context) ([]byte, error) {
 	value, err := r.store.Pointer(ctx, pointerChanges)
@@ -77,16 +80,19 @@ const (
 )
 
 // Refresh reads what other processes have changed in a shared store: accounts, invitations
-// and keys. It must not be called concurrently.
+// and keys. In any store it reads what changes have left that have failed, once the store takes
+// writes again. It must not be called concurrently.
 func (r *Keyring) Refresh(ctx context.Context) error {
 	if err := r.readChanges(ctx); err != nil {
 		return err
 	}
 	state := &r.refreshing
-	if state.unannounced != nil && time.Since(state.attempted) < announceAgain { // changes of others must not wait for it
-		return state.unannounced
+	if state.unannounced == nil || time.Since(state.attempted) >= announceAgain { // changes of others must not wait for it
+		state.attempted, state.unannounced = time.Now(), r.accounts.rows.announceFailed(ctx)
 	}
-	state.attempted, state.unannounced = time.Now(), r.accounts.rows.announceFailed(ctx)
+	if !r.accounts.rows.shared {
+		return nil // no other process waits for it, and the store says itself that it takes no writes
+	}
 	return state.unannounced
 }
 
@@ -105,7 +111,7 @@ func (r *Keyring) readChanges(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	again := begun.Sub(r.refreshing.read) >= r.refreshing.readAgain
+	again := r.accounts.rows.shared && begun.Sub(r.refreshing.read) >= r.refreshing.readAgain
 	if bytes.Equal(now, r.seen) && !again { // which only Refresh writes
 		return nil
 	}
@@ -169,16 +175,16 @@ func (a *Accounts) readAll(ctx context.Context, changes []byte) error {
 }
 
 // learn reads what other processes of a shared store have changed, before a change that depends on
-// more than the account that it changes. The change calls catchUpIfShared, which then reads little.
+// more than the account that it changes. The change calls catchUpIfUncertain, which then reads little.
 func (a *Accounts) learn(ctx context.Context) error {
 	a.write.Lock()
 	defer a.write.Unlock()
-	return a.catchUpIfShared(ctx)
+	return a.catchUpIfUncertain(ctx)
 }
 
-// catchUpIfShared is catchUp, if other processes use the store. The write lock is held.
-func (a *Accounts) catchUpIfShared(ctx context.Context) error {
-	if !a.rows.shared {
+// catchUpIfUncertain is catchUp, if other processes use the store or a change has failed. The write lock is held.
+func (a *Accounts) catchUpIfUncertain(ctx context.Context) error {
+	if !a.rows.uncertain() {
 		return nil
 	}
 	return a.catchUp(ctx)
@@ -189,12 +195,12 @@ func (a *Accounts) catchUpIfShared(ctx context.Context) error {
 // nor an invitation is used twice.
 func (a *Accounts) lockToCreate(ctx context.Context) (unlock func(), err error) {
 	a.write.Lock()
-	if !a.rows.shared {
-		return a.write.Unlock, nil
-	}
-	if err := a.catchUp(ctx); err != nil { // before others have to wait
+	if err := a.catchUpIfUncertain(ctx); err != nil { // before others have to wait
 		a.write.Unlock()
 		return nil, err
+	}
+	if !a.rows.shared {
+		return a.write.Unlock, nil
 	}
 	others, err := a.rows.lock(ctx, onceDurable)
 	if err != nil {

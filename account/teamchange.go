@@ -166,7 +166,7 @@ func (a *Accounts) joinWith(ctx context.Context, h hash, member ID) (Account, er
 		return Account{}, err
 	}
 	return a.changeTeam(ctx, i.Team, fmt.Sprintf("join as %s, with invitation %s,", i.TeamRole, i.ID), onceDurable, func(t *teamRecord) error {
-		if err := a.catchUpIfShared(ctx); err != nil {
+		if err := a.catchUpIfUncertain(ctx); err != nil {
 			return err
 		}
 		if _, err := a.joinable(h, member); err != nil {

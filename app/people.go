@@ -104,7 +104,7 @@ func openUsage(ctx context.Context, opened kv.Store, c config.Accounts, node str
 // refreshEvery is the time between two looks at what other processes have changed.
 const refreshEvery = 300 * time.Millisecond
 
-// refresh applies what other processes change until ctx is done.
+// refresh applies what other processes change, and what a change that failed has left, until ctx is done.
 func (p *people) refresh(ctx context.Context) error {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()

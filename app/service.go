@@ -344,9 +344,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	if s.operator != nil {
 		start(s.operator.run)
 	}
-	if _, shared := s.stores.(*store.Keyspace); shared {
-		start(s.people.refresh)
-	}
+	start(s.people.refresh)
 	s.offerFirst()
 	start(s.runNetworks)
 	start(s.awaitFreed)
