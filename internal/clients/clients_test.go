@@ -57,14 +57,14 @@ type service struct {
 	url    string
 }
 
-func serve(t *testing.T) service {
+func serve(t *testing.T, flags ...string) service {
 	t.Helper()
 	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := service{ashlar: node.Ashlar{Bin: bin, Data: t.TempDir()}}
-	process, url, err := s.ashlar.Demo(t.Context())
+	process, url, err := s.ashlar.Demo(t.Context(), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
