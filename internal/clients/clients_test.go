@@ -36,6 +36,8 @@ func libraries() []library {
 		{name: "ethers", command: []string{"node"}, script: "ethers.mjs"},
 		{name: "viem", command: []string{"node"}, script: "viem.mjs"},
 		{name: "web3.py", command: []string{filepath.Join("venv", "bin", "python")}, script: "web3client.py"},
+		{name: "ethers 5", command: []string{"node"}, script: "ethers5.mjs"},
+		{name: "web3.js", command: []string{"node"}, script: "web3.mjs"},
 	}
 }
 
@@ -156,13 +158,16 @@ func TestLibrariesRead(t *testing.T) {
 			answers := read(t, dir, l, s)
 			over, ok := answers["http"].(map[string]any)
 			if !ok || over["hash"] != want.Hash || len(over["transactions"].([]any)) != len(want.Transactions) || over["logs"].(float64) < 1 ||
-				over["held"] == "0" || over["follows"] != true || over["reverted"] == "no" || l.name == "viem" && over["simulated"] != true {
+				over["held"] == "0" || over["follows"] != true || over["reverted"] == nil || over["reverted"] == "no" || l.name == "viem" && over["simulated"] != true {
 				t.Errorf("read over HTTP: %v", answers["http"])
 			}
 			for _, transport := range []string{"ws", "batched"} {
 				if got, ok := answers[transport]; ok && !reflect.DeepEqual(got, answers["http"]) {
 					t.Errorf("%s\n%v\nover HTTP\n%v", transport, got, answers["http"])
 				}
+			}
+			if heads, ok := answers["heads"]; ok && heads != 1.0 {
+				t.Errorf("the second head is %v after the first, expected 1", heads)
 			}
 			if answers["wrongKey"] != 401.0 {
 				t.Errorf("a wrong key: %v", answers["wrongKey"])

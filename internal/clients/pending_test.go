@@ -45,6 +45,13 @@ func TestLibrariesReadThePendingBlock(t *testing.T) {
 			const p = new JsonRpcProvider(process.argv[1]);
 			console.log((await p.getBlock("pending")).number);
 			process.exit(0)`), "invalid value for value.number"},
+		{"ethers 5", script(t, dir, "node", "--input-type=module", "-e", `
+			import { ethers } from "ethers5";
+			console.log((await new ethers.providers.StaticJsonRpcProvider(process.argv[1]).getBlock("pending")).number);
+			process.exit(0)`), "invalid BigNumber value"},
+		{"web3.js", script(t, dir, "node", "--input-type=module", "-e", `
+			import { Web3 } from "web3";
+			console.log(String((await new Web3(process.argv[1]).eth.getBlock("pending")).number))`), ""},
 		{"cast", script(t, dir, filepath.Join(dir, "node_modules", ".bin", "cast"), "block", "pending", "--field", "number", "--rpc-url"), "prints nothing"},
 		{"viem", script(t, dir, "node", "--input-type=module", "-e", `
 			import { createPublicClient, http } from "viem";
