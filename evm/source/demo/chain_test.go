@@ -21,7 +21,7 @@ const (
 	chainBlocks = 300
 	// chainHead is what anyone's block builder has to arrive at. It changes
 	// whenever contracts, genesis or traffic change: on purpose only.
-	chainHead = "0x30eabf43f71eff834cd5259279d30bd3463c1ff163edc454c69b3e545357127d"
+	chainHead = "0x1ebaee88311f4479f32d07502a5a841bd61a8c3a50c78abced277efc878dd09f"
 )
 
 // chain is the default network's first blocks, built once for all tests of it.

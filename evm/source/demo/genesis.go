@@ -15,6 +15,8 @@ var depositContract = common.HexToAddress("0x00000000000000000000000000000000de9
 
 // Genesis is the network's block 0: every fork up to Osaka active from the
 // start, proof of stake, the system contracts in place and the accounts funded.
+// The factory of EIP-7997 is there as in geth's developer network: Foundry and
+// other tools deploy through it with CREATE2.
 // Each call makes a new one.
 func (n *Network) Genesis() (*core.Genesis, error) {
 	deposits, err := n.contracts.get("Deposits")
@@ -22,13 +24,14 @@ func (n *Network) Genesis() (*core.Genesis, error) {
 		return nil, err
 	}
 	alloc := types.GenesisAlloc{
-		params.BeaconRootsAddress:        systemContract(params.BeaconRootsCode),
-		params.HistoryStorageAddress:     systemContract(params.HistoryStorageCode),
-		params.WithdrawalQueueAddress:    systemContract(params.WithdrawalQueueCode),
-		params.ConsolidationQueueAddress: systemContract(params.ConsolidationQueueCode),
-		params.BuilderDepositAddress:     systemContract(params.BuilderDepositCode),
-		params.BuilderExitAddress:        systemContract(params.BuilderExitCode),
-		depositContract:                  systemContract(deposits.Runtime),
+		params.BeaconRootsAddress:          systemContract(params.BeaconRootsCode),
+		params.HistoryStorageAddress:       systemContract(params.HistoryStorageCode),
+		params.WithdrawalQueueAddress:      systemContract(params.WithdrawalQueueCode),
+		params.ConsolidationQueueAddress:   systemContract(params.ConsolidationQueueCode),
+		params.BuilderDepositAddress:       systemContract(params.BuilderDepositCode),
+		params.BuilderExitAddress:          systemContract(params.BuilderExitCode),
+		params.DeterministicFactoryAddress: systemContract(params.DeterministicFactoryCode),
+		depositContract:                    systemContract(deposits.Runtime),
 	}
 	fund := func(a account) {
 		// Enough for years of traffic: nothing refills it but a few withdrawals.
