@@ -106,9 +106,6 @@ func (a *API) submit(ctx context.Context, raw []byte) (hash common.Hash, err err
 	if err := tx.UnmarshalBinary(raw); err != nil {
 		return hash, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
 	}
-	if !tx.Protected() {
-		return hash, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "only replay-protected (EIP-155) transactions allowed over RPC"}
-	}
 	if err := a.take(ctx, waiting, tx, raw); err != nil {
 		var known *jsonrpc.Error
 		if ctx.Err() != nil || errors.As(err, &known) {

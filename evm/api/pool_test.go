@@ -359,14 +359,29 @@ func TestPoolContent(t *testing.T) {
 	}
 }
 
-func TestSendIsRefused(t *testing.T) {
+// The node decides about a transaction that any chain would take.
+func TestUnprotectedIsPassedOn(t *testing.T) {
 	o := serveOpen(t)
-	o.send(0)
-	unprotected := types.MustSignNewTx(testECDSA(t), types.HomesteadSigner{}, &types.LegacyTx{Nonce: 1, GasPrice: big.NewInt(1e11), Gas: 21000, To: &logger})
+	unprotected := types.MustSignNewTx(testECDSA(t), types.HomesteadSigner{}, &types.LegacyTx{GasPrice: big.NewInt(1e11), Gas: 21000, To: &logger})
 	raw, err := unprotected.MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
+	refusal := error(&jsonrpc.Error{Code: -32000, Message: "only replay-protected (EIP-155) transactions allowed over RPC"})
+	config := api.Config{Forward: func(context.Context, []byte) error { return refusal }}
+	forwarding := jsonrpc.NewServer(methodsOf(api.New(o.chain, config)).Handlers(), jsonrpc.Config{})
+	for _, want := range []string{`"error":{"code":-32000,"message":"only replay-protected (EIP-155) transactions allowed over RPC"}`, `"result":"` + unprotected.Hash().Hex()} {
+		got := string(forwarding.Answer(t.Context(), []byte(requestOf(t, "eth_sendRawTransaction", hexutil.Bytes(raw))), nil))
+		if !strings.Contains(got, want) {
+			t.Errorf("where the node says %v: %s, expected %s", refusal, got, want)
+		}
+		refusal = nil
+	}
+}
+
+func TestSendIsRefused(t *testing.T) {
+	o := serveOpen(t)
+	o.send(0)
 	set, err := types.MustSignNewTx(testECDSA(t), types.LatestSigner(o.chain.Executor().Config()), &types.SetCodeTx{
 		ChainID: uint256.MustFromBig(o.chain.Executor().Config().ChainID), Nonce: 1, Gas: 100_000, GasFeeCap: uint256.NewInt(1e11), GasTipCap: new(uint256.Int),
 	}).MarshalBinary()
@@ -381,7 +396,6 @@ func TestSendIsRefused(t *testing.T) {
 		{hexutil.Bytes{}, "typed transaction too short"},
 		{hexutil.Bytes{0xc0}, "rlp: too few elements"},
 		{hexutil.Bytes{9, 1}, "transaction type not supported"},
-		{raw, "only replay-protected (EIP-155) transactions allowed over RPC"},
 		{set, "set code tx must have at least one authorization tuple"},
 	} {
 		failure := string(o.answer(t, "eth_sendRawTransaction", c.raw).Error)
@@ -390,7 +404,7 @@ func TestSendIsRefused(t *testing.T) {
 		}
 	}
 	settled := serveMade(t)
-	if failure := string(settled.answer(t, "eth_sendRawTransaction", hexutil.Bytes(raw)).Error); !strings.Contains(failure, "accepts no transactions") {
+	if failure := string(settled.answer(t, "eth_sendRawTransaction", hexutil.Bytes(o.signed(0))).Error); !strings.Contains(failure, "accepts no transactions") {
 		t.Errorf("a network of files takes a transaction: %s", failure)
 	}
 }
