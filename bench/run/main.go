@@ -35,6 +35,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -58,17 +59,19 @@ type options struct {
 	svg         string
 }
 
-// peerFlag is name=url, repeatable: servers that already have the chain.
+// peerFlag is name=url or name=url,PID, repeatable: servers that already have the chain.
 type peerFlag []*peer
 
 func (f *peerFlag) String() string { return "" }
 
 func (f *peerFlag) Set(s string) error {
 	name, url, ok := strings.Cut(s, "=")
-	if !ok || name == "" || !strings.HasPrefix(url, "http") {
-		return fmt.Errorf("invalid peer %q (want name=url)", s)
+	url, process, named := strings.Cut(url, ",")
+	pid, err := strconv.ParseUint(process, 10, 31)
+	if !ok || name == "" || !strings.HasPrefix(url, "http") || named && err != nil {
+		return fmt.Errorf("invalid peer %q (want name=url or name=url,PID)", s)
 	}
-	*f = append(*f, &peer{Name: name, client: node.NewClient(url)})
+	*f = append(*f, &peer{Name: name, client: node.NewClient(url), pid: node.PID(pid)})
 	return nil
 }
 
@@ -81,7 +84,7 @@ func main() {
 	flag.StringVar(&o.chain, "chain", "", "folder with genesis.json and chain.rlp, used instead of generating a chain")
 	flag.StringVar(&o.work, "work", "", "folder for the chain, the data and the requests, kept afterwards (default a temporary one)")
 	geth := flag.String("geth", "hash", "state schemes of geth to measure: hash, path, hash,path or none")
-	flag.Var(&o.peers, "peer", "name=url of another server that already has the chain; repeatable")
+	flag.Var(&o.peers, "peer", "name=url or name=url,PID of another server that already has the chain; with its process ID, its processor time and memory are measured, too; repeatable")
 	flag.StringVar(&o.sections, "sections", "single,ages,batches,sockets,busy", "sections to measure")
 	flag.StringVar(&o.kinds, "kinds", ".", "regular expression that selects the kinds of request to measure")
 	flag.IntVar(&o.requests, "requests", 2000, "different requests of each kind")

@@ -14,8 +14,8 @@ import (
 	"ashlar/internal/node"
 )
 
-// peer is a server that is measured. Unknown figures are 0: only the answers of a peer
-// given by URL are measured.
+// peer is a server that is measured. Unknown figures are 0: of a peer given by URL alone only the
+// answers are measured.
 type peer struct {
 	Name          string  `json:"name"`
 	ImportSeconds float64 `json:"importSeconds,omitempty"`
@@ -25,9 +25,10 @@ type peer struct {
 	Memory        int64   `json:"memoryAfterLoadBytes,omitempty"`
 
 	client  *node.Client
-	socket  string // URL for WebSocket; empty: not measured over WebSocket
-	process *node.Process
-	bin     string // path of the program; set for Ashlar only
+	socket  string        // URL for WebSocket; empty: not measured over WebSocket
+	process *node.Process // nil: another program started it
+	pid     node.PID      // of its process; 0: unknown
+	bin     string        // path of the program; set for Ashlar only
 }
 
 // transport is how requests reach a server.

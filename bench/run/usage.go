@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"ashlar/internal/node"
 )
 
-// driven runs a load and adds the processor time that the server took for it, if this
-// program started the server.
+// driven runs a load and adds the processor time that the server took for it, if its process is
+// known.
 func (p *peer) driven(run func() (load, error)) (load, error) {
 	before, err := p.cpu()
 	if err != nil {
@@ -22,7 +24,7 @@ func (p *peer) driven(run func() (load, error)) (load, error) {
 	return l, err
 }
 
-// rest waits until a server that this program started is nearly idle, for a limited time.
+// rest waits until a server is nearly idle, for a limited time, if its process is known.
 // It may still be busy with work left by the previous load, and all servers share the machine.
 func (p *peer) rest(ctx context.Context) error {
 	const look, idle, tries = 200 * time.Millisecond, 40 * time.Millisecond, 50
@@ -45,24 +47,34 @@ func (p *peer) rest(ctx context.Context) error {
 	return err
 }
 
-// cpu returns the processor time that the server has used; 0 if another program started it.
+// id returns the ID of the server's process; 0: unknown.
+func (p *peer) id() node.PID {
+	if p.process != nil {
+		return node.PID(p.process.PID())
+	}
+	return p.pid
+}
+
+// cpu returns the processor time that the server has used; 0 if its process is unknown.
 func (p *peer) cpu() (time.Duration, error) {
-	if p.process == nil {
+	id := p.id()
+	if id == 0 {
 		return 0, nil
 	}
-	used, err := p.process.CPU()
+	used, err := id.CPU()
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return used, nil
 }
 
-// measureMemory reads the resident memory of a server that this program started.
+// measureMemory reads the resident memory of a server whose process is known.
 func (p *peer) measureMemory() (err error) {
-	if p.process == nil {
+	id := p.id()
+	if id == 0 {
 		return nil
 	}
-	if p.Memory, err = p.process.ResidentBytes(); err != nil {
+	if p.Memory, err = id.ResidentBytes(); err != nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return nil

@@ -67,8 +67,17 @@ func (p *Process) await() {
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // ResidentBytes returns the resident memory of the process. It works on Linux only.
-func (p *Process) ResidentBytes() (int64, error) {
-	path := fmt.Sprintf("/proc/%d/statm", p.PID())
+func (p *Process) ResidentBytes() (int64, error) { return PID(p.PID()).ResidentBytes() }
+
+// CPU returns the processor time that the process has used so far. It works on Linux only.
+func (p *Process) CPU() (time.Duration, error) { return PID(p.PID()).CPU() }
+
+// PID is the ID of a process that anybody may have started.
+type PID int
+
+// ResidentBytes returns the resident memory of the process. It works on Linux only.
+func (id PID) ResidentBytes() (int64, error) {
+	path := fmt.Sprintf("/proc/%d/statm", id)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
@@ -84,8 +93,8 @@ func (p *Process) ResidentBytes() (int64, error) {
 const clockTicks = 100
 
 // CPU returns the processor time that the process has used so far. It works on Linux only.
-func (p *Process) CPU() (time.Duration, error) {
-	path := fmt.Sprintf("/proc/%d/stat", p.PID())
+func (id PID) CPU() (time.Duration, error) {
+	path := fmt.Sprintf("/proc/%d/stat", id)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
