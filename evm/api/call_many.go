@@ -8,6 +8,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/evm/execute"
+	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -23,22 +24,28 @@ const maxManyCalls = 10_000
 func (a *API) callManyMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_callMany", Summary: "Runs bundles of messages, each message on what those before it left, and returns what their code returns.",
-		Params: []jsonrpc.Param{
-			required("Bundles", "The messages of each bundle, which see the same block.", bundlesSchema, a.example(func(s *sample) any {
-				return []any{map[string]any{"transactions": []any{s.call}}}
-			})),
-			optional(required("State context", "The block, and the transaction before which the messages run. If left out: after the latest block.", stateContextSchema, a.example(func(s *sample) any {
-				return map[string]any{"blockNumber": hexutil.Uint64(s.callBlock)}
-			}))),
-			{Name: "State overrides", Summary: "What the messages see of accounts in place of their contents.", Schema: stateOverridesSchema},
-			{Name: "Timeout", Summary: "Milliseconds that all messages together may take, at most and by default 5000.", Schema: schema.Unsigned},
-		},
+		Params: append(a.bundleParams(),
+			jsonrpc.Param{Name: "State overrides", Summary: "What the messages see of accounts in place of their contents.", Schema: stateOverridesSchema},
+			jsonrpc.Param{Name: "Timeout", Summary: "Milliseconds that all messages together may take, at most and by default 5000.", Schema: schema.Unsigned},
+		),
 		Result: result("Results", schema.Array(schema.Array(bundledResultSchema))), Errors: append(errorsOf(errEmptyBundles, errTooManyCalls(maxManyCalls+1)), blockErrors...),
 		Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.callMany,
 	}}
 }
 
-// The schemas of eth_callMany.
+// bundleParams describes bundles and their state context.
+func (a *API) bundleParams() []jsonrpc.Param {
+	return []jsonrpc.Param{
+		required("Bundles", "The messages of each bundle, which see the same block.", bundlesSchema, a.example(func(s *sample) any {
+			return []any{map[string]any{"transactions": []any{s.call}}}
+		})),
+		optional(required("State context", "The block, and the transaction before which the messages run. If left out: after the latest block.", stateContextSchema, a.example(func(s *sample) any {
+			return map[string]any{"blockNumber": hexutil.Uint64(s.callBlock)}
+		}))),
+	}
+}
+
+// The schemas of bundles.
 var (
 	bundlesSchema = schema.Array(schema.Object(schema.Members{"transactions": schema.Array(callSchema)}, schema.Members{"blockOverride": bundleBlockSchema})).
 			Named("Bundles", "Lists of messages, with what they see of their block.")
@@ -60,7 +67,7 @@ func errTooManyCalls(count int) error {
 	return errTooMany("calls", count, maxManyCalls)
 }
 
-// bundleQuestion is what eth_callMany is asked.
+// bundleQuestion is what eth_callMany and debug_traceCallMany are asked.
 type bundleQuestion struct {
 	bundles []execute.Bundle
 	calls   counted[execute.Message]
@@ -69,20 +76,13 @@ type bundleQuestion struct {
 	options execute.CallOptions
 }
 
-// readBundles decodes the arguments of eth_callMany.
+// readBundles decodes the bundles and the state context.
 func readBundles(args *parameter.Arguments) (q bundleQuestion) {
 	q.calls.parse, q.calls.most = parseMessage, maxManyCalls
 	q.bundles = parameter.Decode(args, 0, parseFirst(maxManyCalls+1, q.parseBundle))
 	q.block.Tag = chain.Latest
 	if args.Given(1) {
 		parameter.Decode(args, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
-	}
-	if args.Given(2) {
-		q.options.State = parameter.Decode(args, 2, parseStateOverrides)
-	}
-	if args.Given(3) {
-		limit := time.Duration(min(parameter.Decode(args, 3, parameter.ParseCount), 1<<32)) * time.Millisecond
-		q.options.Time = min(limit, execute.DefaultCallTime)
 	}
 	return q
 }
@@ -162,6 +162,13 @@ func (q *bundleQuestion) check() error {
 func (a *API) callMany(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 4, 1)
 	q := readBundles(&args)
+	if args.Given(2) {
+		q.options.State = parameter.Decode(&args, 2, parseStateOverrides)
+	}
+	if args.Given(3) {
+		limit := time.Duration(min(parameter.Decode(&args, 3, parameter.ParseCount), 1<<32)) * time.Millisecond
+		q.options.Time = min(limit, execute.DefaultCallTime)
+	}
 	if args.Err != nil {
 		return out, args.Err
 	}
@@ -176,21 +183,25 @@ func (a *API) callMany(ctx context.Context, params, out []byte) ([]byte, error) 
 	if q.index == nil {
 		err = view.CallBundles(ctx, number, q.bundles, q.options, list.add)
 	} else {
-		err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
-			if count := len(r.Block().Transactions()); *q.index > uint64(count) {
-				return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", *q.index, r.Block().Hash())}
-			}
-			if err := r.Skip(int(*q.index)); err != nil {
-				return err
-			}
-			return r.CallBundles(ctx, q.bundles, q.options, list.add)
-		})
+		err = q.replay(ctx, view, number, func(r *execute.Replay) error { return r.CallBundles(ctx, q.bundles, q.options, list.add) })
 	}
 	if err != nil {
 		return out, callError(ctx, err, out)
 	}
-	list.enter(len(q.bundles))
-	return append(list.out, "]]"...), nil
+	return list.end(len(q.bundles)), nil
+}
+
+// replay calls run before the transaction that the state context names.
+func (q *bundleQuestion) replay(ctx context.Context, view *query.View, number uint64, run func(*execute.Replay) error) error {
+	return view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
+		if count := len(r.Block().Transactions()); *q.index > uint64(count) {
+			return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", *q.index, r.Block().Hash())}
+		}
+		if err := r.Skip(int(*q.index)); err != nil {
+			return err
+		}
+		return run(r)
+	})
 }
 
 // bundledList is the array of the bundles' results that is being appended.
@@ -210,12 +221,23 @@ func (l *bundledList) enter(bundles int) {
 	}
 }
 
-// add appends the result of a call.
-func (l *bundledList) add(bundle, call int, result execute.BundleResult) error {
+// begin begins the result of a call.
+func (l *bundledList) begin(bundle, call int) {
 	l.enter(bundle + 1)
 	if call > 0 {
 		l.out = append(l.out, ',')
 	}
+}
+
+// end returns the answer, which has the results of so many bundles.
+func (l *bundledList) end(bundles int) []byte {
+	l.enter(bundles)
+	return append(l.out, "]]"...)
+}
+
+// add appends the result of a call.
+func (l *bundledList) add(bundle, call int, result execute.BundleResult) error {
+	l.begin(bundle, call)
 	reverted := (*execute.RevertError)(nil)
 	switch {
 	case result.Err == nil:

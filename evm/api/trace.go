@@ -81,6 +81,7 @@ var (
 	errScriptsOff    = errors.New("unknown tracer (want the name of a native tracer; JavaScript is off on this network)")
 	errTraceTime     = &trace.Error{Err: trace.ErrTime}
 	errNoTransaction = &trace.Error{Err: errors.New("transaction not found")}
+	errTracePending  = &trace.Error{Err: errors.New("tracing on top of pending is not supported")}
 )
 
 // traceConfig decodes the optional trace configuration at position n.
@@ -260,7 +261,7 @@ func (a *API) traceCall(ctx context.Context, params, out []byte) ([]byte, error)
 		return out, args.Err
 	}
 	if question.block.Tag == chain.Pending {
-		return out, &trace.Error{Err: errors.New("tracing on top of pending is not supported")}
+		return out, errTracePending
 	}
 	view, number, err := a.existing(ctx, question.block)
 	if err != nil {

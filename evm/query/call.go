@@ -74,14 +74,33 @@ func (v *View) BlockHash(ctx context.Context, number uint64) (common.Hash, error
 // CallBundles runs bundles of calls at a block of the view, like
 // [execute.Executor.CallBundles].
 func (v *View) CallBundles(ctx context.Context, number uint64, bundles []execute.Bundle, options execute.CallOptions, done func(bundle, call int, result execute.BundleResult) error) error {
-	at, err := v.CallAt(ctx, number)
+	at, err := v.bundlesAt(ctx, number, bundles)
 	if err != nil {
 		return err
+	}
+	return v.Executor().CallBundles(ctx, at, bundles, options, done)
+}
+
+// TraceBundles traces bundles of calls at a block of the view, like
+// [execute.Executor.TraceBundles].
+func (v *View) TraceBundles(ctx context.Context, number uint64, bundles []execute.Bundle, options execute.CallOptions, run func(bundle, call int, trace execute.TraceFunc) error) error {
+	at, err := v.bundlesAt(ctx, number, bundles)
+	if err != nil {
+		return err
+	}
+	return v.Executor().TraceBundles(ctx, at, bundles, options, run)
+}
+
+// bundlesAt is [View.CallAt] for bundles. What their calls are known to need is read at once.
+func (v *View) bundlesAt(ctx context.Context, number uint64, bundles []execute.Bundle) (execute.At, error) {
+	at, err := v.CallAt(ctx, number)
+	if err != nil {
+		return at, err
 	}
 	var messages []*execute.Message
 	for i := range bundles {
 		messages = append(messages, bundles[i].Calls...)
 	}
 	prefetchCalls(ctx, at.State, messages...)
-	return v.Executor().CallBundles(ctx, at, bundles, options, done)
+	return at, nil
 }

@@ -203,6 +203,8 @@ func (c *minedChain) largeTraces(t *testing.T) map[string]string {
 		many = append(many, []any{map[string]any{"to": reverter}, []string{"trace"}})
 	}
 	add("trace_callMany", "trace_callMany", many, "0x1")
+	bundle := map[string]any{"transactions": []any{map[string]any{"to": reverter}, map[string]any{"to": reverter}, map[string]any{"to": reverter}}}
+	add("debug_traceCallMany", "debug_traceCallMany", []any{bundle}, map[string]any{"blockNumber": "0x1"}, map[string]any{"tracer": "callTracer"})
 	add("trace_block", "trace_block", "0x1")
 	add("trace_transaction", "trace_transaction", c.of(caller))
 	add("trace_rawTransaction", "trace_rawTransaction", hexutil.Encode(raw), []string{"trace"})

@@ -66,6 +66,7 @@ func largeTraces() map[string]string {
 	traced("prestateTracer, diffMode", writes, "prestateTracer", map[string]any{"diffMode": true})
 	traced("JavaScript", slots, `{fault: function() {}, result: function() { return Array(100000).join("x") }}`, none)
 	add("struct logger", "debug_traceCall", slots, "latest", map[string]any{"timeout": "10m"})
+	add("debug_traceCallMany", "debug_traceCallMany", []any{map[string]any{"transactions": []any{slots}}}, map[string]any{}, map[string]any{"timeout": "10m"})
 	for _, kind := range []struct {
 		name string
 		call any

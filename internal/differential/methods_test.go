@@ -12,6 +12,7 @@ import (
 var notGenerated = map[string]string{
 	"debug_executionWitnessByBlockHash": "geth does not have it",
 	"debug_getRawBlockAccessList":       "geth does not have it",
+	"debug_traceCallMany":               "geth does not have it",
 	"eth_callMany":                      "geth does not have it",
 	"eth_getAccountInfo":                "geth does not have it",
 	"eth_getBlockAccessList":            "geth does not have it",
