@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
+	"slices"
 	"testing"
 
 	"ashlar/chain"
@@ -14,72 +14,15 @@ import (
 	"ashlar/history/tip"
 	"ashlar/internal/raced"
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
-var errBroken = errors.New("the disk is broken")
+// piecewise is a failing store whose writes are applied in pieces.
+type piecewise struct{ *kvtest.Failing }
 
-// failing is a store of which one operation fails, and all others succeed. A write that fails is not applied.
-type failing struct {
-	kv.Store
-	left    int // operations before the one that fails; negative: it has failed, or none is to
-	largest int // bytes of the largest batch that was written
-	writes  int
-}
-
-func (f *failing) operation() error {
-	f.left--
-	if f.left == -1 {
-		return errBroken
-	}
-	return nil
-}
-
-func (f *failing) Piecewise() {}
-
-func (f *failing) Pointer(ctx context.Context, name string) ([]byte, error) {
-	if err := f.operation(); err != nil {
-		return nil, err
-	}
-	return f.Store.Pointer(ctx, name)
-}
-
-func (f *failing) Write(ctx context.Context, batch kv.Batch) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	f.writes, f.largest = f.writes+1, max(f.largest, batch.Bytes())
-	return f.Store.Write(ctx, batch)
-}
-
-func (f *failing) Sync(ctx context.Context) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.Sync(ctx)
-}
-
-func (f *failing) CompareAndSet(ctx context.Context, name string, old, value []byte) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.CompareAndSet(ctx, name, old, value)
-}
-
-func (f *failing) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.Drop(ctx, t, partition)
-}
-
-func (f *failing) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
-	if err := f.operation(); err != nil {
-		return func(yield func(kv.Row, error) bool) { yield(kv.Row{}, err) }
-	}
-	return f.Store.Walk(ctx, t, from)
-}
+func (piecewise) Piecewise() {}
 
 // TestFailuresAreReported: whichever operation fails, the rewind says so, and is complete when it is run again. Nothing of what it
 // is to remove or to set passes for done.
@@ -107,28 +50,28 @@ func failEach(t *testing.T, name rewind.Row, interrupted bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store := &failing{Store: below, left: n}
+		store := piecewise{&kvtest.Failing{Store: below, Left: n}}
 		p := plan()
-		p.Others = func(context.Context) ([]rewind.Row, error) { return []rewind.Row{name}, store.operation() }
+		p.Others = func(context.Context) ([]rewind.Row, error) { return []rewind.Row{name}, store.Operation() }
 		p.Pointers = func(b kv.Batch) { b.SetPointer("further", []byte("set")) }
 		hash := p.Hash
 		p.Hash = func(ctx context.Context) (common.Hash, error) {
-			if err := store.operation(); err != nil {
+			if err := store.Operation(); err != nil {
 				return common.Hash{}, err
 			}
 			return hash(ctx)
 		}
 		if interrupted {
 			broken := p
-			broken.Others = func(context.Context) ([]rewind.Row, error) { return nil, errBroken }
-			if _, err := rewind.Run(t.Context(), below, broken, nil); !errors.Is(err, errBroken) {
+			broken.Others = func(context.Context) ([]rewind.Row, error) { return nil, kvtest.ErrBroken }
+			if _, err := rewind.Run(t.Context(), below, broken, nil); !errors.Is(err, kvtest.ErrBroken) {
 				t.Fatal(err)
 			}
-			store.left = n
+			store.Left = n
 		}
 		_, err = rewind.Run(t.Context(), store, p, nil)
-		all := store.left >= 0
-		if all && (err != nil || n == 0) || !all && !errors.Is(err, errBroken) {
+		all := store.Left >= 0
+		if all && (err != nil || n == 0) || !all && !errors.Is(err, kvtest.ErrBroken) {
 			t.Errorf("operation %d of the rewind fails: %t, %v", n, !all, err)
 		}
 		if !all {
@@ -149,13 +92,13 @@ func failEach(t *testing.T, name rewind.Row, interrupted bool) {
 // boardOf is a store whose board fails.
 type boardOf struct{ *watched }
 
-func (boardOf) Posts(context.Context) (map[string][]byte, error) { return nil, errBroken }
+func (boardOf) Posts(context.Context) (map[string][]byte, error) { return nil, kvtest.ErrBroken }
 
 // TestReadersAreNotKnown: no row is removed if it cannot be known whether another process reads it.
 func TestReadersAreNotKnown(t *testing.T) {
 	below := settled(t, 3, func(b kv.Batch) { b.Put(table, []byte("account"), 3, []byte("value")) })
-	if _, err := rewind.Run(t.Context(), boardOf{&watched{Store: below, t: t, left: 1}}, plan(), nil); !errors.Is(err, errBroken) {
-		t.Errorf("%v, expected %v", err, errBroken)
+	if _, err := rewind.Run(t.Context(), boardOf{&watched{Store: below, t: t, left: 1}}, plan(), nil); !errors.Is(err, kvtest.ErrBroken) {
+		t.Errorf("%v, expected %v", err, kvtest.ErrBroken)
 	}
 	if _, err := below.Get(t.Context(), table, []byte("account"), 3, nil); err != nil {
 		t.Errorf("a row of which readers are not known: %v", err)
@@ -196,12 +139,12 @@ func TestBatchesAreBounded(t *testing.T) {
 			b.Put(table, binary.BigEndian.AppendUint64(nil, i), 2, nil)
 		}
 	})
-	store := &failing{Store: below, left: -1}
+	store := piecewise{&kvtest.Failing{Store: below, Left: -1}}
 	done, err := rewind.Run(t.Context(), store, plan(), nil)
 	if err != nil || done.Rows != partitions {
 		t.Fatalf("%d rows are removed, %v, expected %d", done.Rows, err, partitions)
 	}
-	if store.largest > 1<<20+1<<10 || store.writes > 20 {
-		t.Errorf("%d writes, the largest with %d bytes, expected some of a MiB each", store.writes, store.largest)
+	if slices.Max(store.Writes) > 1<<20+1<<10 || len(store.Writes) > 20 {
+		t.Errorf("writes of %d bytes, expected some of a MiB each", store.Writes)
 	}
 }

@@ -1,7 +1,6 @@
 package settling_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -211,80 +210,35 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// failing is a store of which one operation fails. It counts the writes since the last Sync.
-type failing struct {
-	kv.Store
-	left   int // operations before the one that fails; negative: it has failed, or none is to
-	writes int
-}
+// piecewise is a failing store whose writes are applied in pieces.
+type piecewise struct{ *kvtest.Failing }
 
-var errBroken = errors.New("the disk is broken")
-
-func (f *failing) operation() error {
-	f.left--
-	if f.left == -1 {
-		return errBroken
-	}
-	return nil
-}
-
-func (f *failing) Piecewise() {}
-
-func (f *failing) Pointer(ctx context.Context, name string) ([]byte, error) {
-	if err := f.operation(); err != nil {
-		return nil, err
-	}
-	return f.Store.Pointer(ctx, name)
-}
-
-func (f *failing) Write(ctx context.Context, batch kv.Batch) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	f.writes++
-	return f.Store.Write(ctx, batch)
-}
-
-func (f *failing) Sync(ctx context.Context) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	f.writes = 0
-	return f.Store.Sync(ctx)
-}
-
-func (f *failing) Scan(ctx context.Context, table *kv.Table, partition []byte, from, to uint64) kv.Cursor {
-	below := kv.Reader(f.Store)
-	if err := f.operation(); err != nil {
-		below = kvtest.FailAfter(below, 0, err)
-	}
-	return below.Scan(ctx, table, partition, from, to)
-}
+func (piecewise) Piecewise() {}
 
 // Nothing is written in the place of a lost block unless its rows are known to be removed, and what is being written is durably
 // remembered.
 func TestFailuresAreReported(t *testing.T) {
 	for n := 0; ; n++ {
-		store := &failing{Store: crashed(t), left: n}
+		store := piecewise{&kvtest.Failing{Store: crashed(t), Left: n}}
 		err := settling.Begin(t.Context(), store, tables(), []chain.Ref{ref(11, 'b')})
-		if store.left >= 0 { // all succeeded
-			if err != nil || n == 0 || store.writes > 0 {
-				t.Errorf("after %d operations: %v, %d writes are not durable", n, err, store.writes)
+		if store.Left >= 0 { // all succeeded
+			if err != nil || n == 0 || store.Unsynced > 0 {
+				t.Errorf("after %d operations: %v, %d writes are not durable", n, err, store.Unsynced)
 			}
 			break
 		}
-		if !errors.Is(err, errBroken) {
-			t.Errorf("operation %d fails: %v, expected %v", n, err, errBroken)
+		if !errors.Is(err, kvtest.ErrBroken) {
+			t.Errorf("operation %d fails: %v, expected %v", n, err, kvtest.ErrBroken)
 		}
 	}
-	store := &failing{Store: crashed(t), left: -1}
+	store := piecewise{&kvtest.Failing{Store: crashed(t), Left: -1}}
 	of, err := tip.Open(t.Context(), store, tables(), ref(10, 'a'))
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.left = 0
-	if err := settling.Prune(t.Context(), of, 0, ref(10, 'a').Hash); !errors.Is(err, errBroken) || !of.Has(ref(12, 'a').Hash) {
-		t.Errorf("Prune without knowing which blocks to keep: %v, expected %v", err, errBroken)
+	store.Left = 0
+	if err := settling.Prune(t.Context(), of, 0, ref(10, 'a').Hash); !errors.Is(err, kvtest.ErrBroken) || !of.Has(ref(12, 'a').Hash) {
+		t.Errorf("Prune without knowing which blocks to keep: %v, expected %v", err, kvtest.ErrBroken)
 	}
 	batch := store.NewBatch()
 	batch.SetPointer("settling", []byte("damaged"))

@@ -13,6 +13,7 @@ import (
 	"ashlar/chain"
 	"ashlar/history/tip"
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -33,7 +34,7 @@ type brokenBoard struct {
 
 func (b *brokenBoard) Posts(ctx context.Context) (map[string][]byte, error) {
 	if b.broken.Load() {
-		return nil, errBroken
+		return nil, kvtest.ErrBroken
 	}
 	return b.board.Posts(ctx)
 }
@@ -51,7 +52,7 @@ func TestCurrentWaits(t *testing.T) {
 	}{
 		{name: "until it arrives", arrives: time.Second, after: time.Second},
 		{name: "for five seconds", after: 5 * time.Second, want: kv.ErrUnavailable},
-		{name: "until the board fails", broken: time.Second, after: time.Second, want: errBroken},
+		{name: "until the board fails", broken: time.Second, after: time.Second, want: kvtest.ErrBroken},
 		{name: "until the client is gone", ended: time.Second, after: time.Second, want: context.Canceled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestAwaitReadersFails(t *testing.T) {
 	}{
 		{"the wait is canceled", nil, context.DeadlineExceeded},
 		{"the wait is canceled while the store is unavailable", kv.ErrUnavailable, context.DeadlineExceeded},
-		{"the board fails", errBroken, errBroken},
+		{"the board fails", kvtest.ErrBroken, kvtest.ErrBroken},
 		{"there is no board", errors.ErrUnsupported, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,7 +157,7 @@ type brokenOnce struct {
 
 func (b *brokenOnce) Pointer(ctx context.Context, name string) ([]byte, error) {
 	if b.broken.CompareAndSwap(true, false) {
-		return nil, errBroken
+		return nil, kvtest.ErrBroken
 	}
 	return b.Store.Pointer(ctx, name)
 }

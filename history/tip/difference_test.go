@@ -8,6 +8,7 @@ import (
 	"ashlar/chain"
 	"ashlar/history/tip"
 	"ashlar/internal/raced"
+	"ashlar/kv/kvtest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -61,7 +62,7 @@ func TestDifferenceFails(t *testing.T) {
 			left := reads
 			dropped, added, err := tip.Difference(branch(c[0]), branch(c[1]), func(number uint64) (chain.Ref, error) {
 				if left--; left == -1 {
-					return chain.Ref{}, errBroken
+					return chain.Ref{}, kvtest.ErrBroken
 				}
 				return settled(number)
 			})
@@ -71,8 +72,8 @@ func TestDifferenceFails(t *testing.T) {
 				}
 				break
 			}
-			if err != errBroken {
-				t.Errorf("from %s to %s, read %d fails: dropped %v, added %v, %v, expected %v", c[0], c[1], reads, dropped, added, err, errBroken)
+			if err != kvtest.ErrBroken {
+				t.Errorf("from %s to %s, read %d fails: dropped %v, added %v, %v, expected %v", c[0], c[1], reads, dropped, added, err, kvtest.ErrBroken)
 			}
 		}
 		if reads == 0 {

@@ -9,6 +9,7 @@ import (
 	"ashlar/chain"
 	"ashlar/history/tip"
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -105,17 +106,17 @@ func TestFailedChangesAreNotSeen(t *testing.T) {
 	below, of, _ := withHead(t)
 	grow(t, of, ref(12, 'a'), ref(11, 'a'))
 	for operation := range 2 { // Write and Sync
-		store := &failing{below, -1}
+		store := &kvtest.Failing{Store: below, Left: -1}
 		of := openTip(t, store, ref(10, 'a'))
-		store.left = operation
-		if err := of.Add(t.Context(), ref(11, 'b'), ref(10, 'a').Hash, new(tip.Rows)); !errors.Is(err, errBroken) {
+		store.Left = operation
+		if err := of.Add(t.Context(), ref(11, 'b'), ref(10, 'a').Hash, new(tip.Rows)); !errors.Is(err, kvtest.ErrBroken) {
 			t.Fatal(err)
 		}
 		if of.Has(ref(11, 'b').Hash) || of.Len() != 2 {
 			t.Errorf("operation %d fails, and the block is there; %d blocks, expected 2", operation, of.Len())
 		}
-		store.left = operation
-		if err := of.SetHead(t.Context(), ref(12, 'a').Hash, chain.Ref{}, chain.Ref{}); !errors.Is(err, errBroken) {
+		store.Left = operation
+		if err := of.SetHead(t.Context(), ref(12, 'a').Hash, chain.Ref{}, chain.Ref{}); !errors.Is(err, kvtest.ErrBroken) {
 			t.Fatal(err)
 		}
 		if head := of.Forkchoice().Head.Ref(); head != ref(11, 'a') {

@@ -3,108 +3,15 @@ package tip_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"testing"
 
 	"ashlar/chain"
 	"ashlar/history/tip"
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-var errBroken = errors.New("the disk is broken")
-
-// failing is a store of which one operation fails, and all others succeed. A write that fails is not applied.
-type failing struct {
-	kv.Store
-	left int // operations before the one that fails; negative: it has failed, or none is to
-}
-
-func (f *failing) operation() error {
-	f.left--
-	if f.left == -1 {
-		return errBroken
-	}
-	return nil
-}
-
-func (f *failing) Write(ctx context.Context, batch kv.Batch) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.Write(ctx, batch)
-}
-
-func (f *failing) Sync(ctx context.Context) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.Sync(ctx)
-}
-
-func (f *failing) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.Drop(ctx, t, partition)
-}
-
-func (f *failing) Pointer(ctx context.Context, name string) ([]byte, error) {
-	if err := f.operation(); err != nil {
-		return nil, err
-	}
-	return f.Store.Pointer(ctx, name)
-}
-
-func (f *failing) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
-	if err := f.operation(); err != nil {
-		return dst, err
-	}
-	return f.Store.Get(ctx, t, partition, sort, dst)
-}
-
-func (f *failing) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
-	if err := f.operation(); err != nil {
-		return dst, 0, err
-	}
-	return f.Store.Newest(ctx, t, partition, at, dst)
-}
-
-func (f *failing) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, found func(i int, sort uint64, value []byte) error) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.NewestMany(ctx, t, keys, found)
-}
-
-func (f *failing) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
-	if err := f.operation(); err != nil {
-		return err
-	}
-	return f.Store.Descend(ctx, t, partition, at, found)
-}
-
-func (f *failing) Scan(ctx context.Context, t *kv.Table, partition []byte, from, to uint64) kv.Cursor {
-	return &failingCursor{f.Store.Scan(ctx, t, partition, from, to), f.operation()}
-}
-
-func (f *failing) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
-	if err := f.operation(); err != nil {
-		return func(yield func(kv.Row, error) bool) { yield(kv.Row{}, err) }
-	}
-	return f.Store.Walk(ctx, t, from)
-}
-
-// failingCursor has no rows if it has failed.
-type failingCursor struct {
-	kv.Cursor
-	err error
-}
-
-func (c *failingCursor) Next() bool            { return c.err == nil && c.Cursor.Next() }
-func (c *failingCursor) Seek(sort uint64) bool { return c.err == nil && c.Cursor.Seek(sort) }
-func (c *failingCursor) Close() error          { return errors.Join(c.err, c.Cursor.Close()) }
 
 // TestFailuresAreReported: whichever operation of the store fails, what needs it says so: nothing passes for done, or for
 // absent.
@@ -130,17 +37,17 @@ func TestFailuresAreReported(t *testing.T) {
 				}
 				grow(t, writer, ref(11, 'b'), ref(10, 'a'))
 				setHead(t, writer, ref(13, 'a'))
-				store := &failing{below, n}
+				store := &kvtest.Failing{Store: below, Left: n}
 				err := run(t.Context(), store)
 				below.Close()
-				if store.left >= 0 { // all succeeded
+				if store.Left >= 0 { // all succeeded
 					if err != nil || n == 0 {
 						t.Errorf("after %d operations: %v", n, err)
 					}
 					return
 				}
-				if !errors.Is(err, errBroken) {
-					t.Errorf("operation %d fails: %v, expected %v", n, err, errBroken)
+				if !errors.Is(err, kvtest.ErrBroken) {
+					t.Errorf("operation %d fails: %v, expected %v", n, err, kvtest.ErrBroken)
 				}
 			}
 		})
@@ -219,7 +126,7 @@ func TestFoundFails(t *testing.T) {
 	for _, at := range []uint64{10, 11} {
 		keys := []kv.Key{{Partition: []byte("last"), Sort: at}, {Partition: []byte("last"), Sort: at}}
 		calls := 0
-		fail := func() error { calls++; return errBroken }
+		fail := func() error { calls++; return kvtest.ErrBroken }
 		for name, err := range map[string]error{
 			"Descend": rows.Descend(t.Context(), versions, []byte("last"), at, func(uint64, []byte) (bool, error) { return false, fail() }),
 			"GetMany": rows.GetMany(t.Context(), versions, keys, func(int, []byte) error { return fail() }),
@@ -227,8 +134,8 @@ func TestFoundFails(t *testing.T) {
 				return fail()
 			}),
 		} {
-			if err != errBroken {
-				t.Errorf("%s at %d: %v, expected %v", name, at, err, errBroken)
+			if err != kvtest.ErrBroken {
+				t.Errorf("%s at %d: %v, expected %v", name, at, err, kvtest.ErrBroken)
 			}
 		}
 		if calls != 3 {

@@ -14,6 +14,7 @@ import (
 	"ashlar/chain"
 	"ashlar/history/tip"
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -39,8 +40,8 @@ func TestWatchArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled = ref(11, 'a')
-	failed = errBroken
-	if err := w.Refresh(t.Context()); !errors.Is(err, errBroken) {
+	failed = kvtest.ErrBroken
+	if err := w.Refresh(t.Context()); !errors.Is(err, kvtest.ErrBroken) {
 		t.Errorf("the settled block cannot be read: %v", err)
 	}
 	failed = nil
@@ -292,7 +293,7 @@ func TestJoin(t *testing.T) {
 	}{
 		{name: "no board", post: errors.ErrUnsupported},
 		{name: "alone"},
-		{name: "the board fails", post: errBroken, want: errBroken},
+		{name: "the board fails", post: kvtest.ErrBroken, want: kvtest.ErrBroken},
 		{name: "after another", later: true, takes: 12 * time.Second},
 		{name: "end meanwhile", later: true, ends: 8 * time.Second, takes: 8 * time.Second, want: context.DeadlineExceeded},
 	} {
