@@ -17,7 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// maxManyCalls is how many calls eth_callMany and trace_callMany run.
+// maxManyCalls is how many calls eth_callMany, trace_callMany and debug_traceCallMany run.
 const maxManyCalls = 10_000
 
 // callManyMethods describes the method that runs bundles of messages.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/execute"
@@ -234,7 +235,12 @@ func (a *API) traceQuestion(args *parameter.Arguments) (question traceQuestion) 
 	question.message = parameter.Decode(args, 0, parseMessage)
 	question.block = args.Block(1)
 	question.config = a.traceConfig(args, 2)
-	if args.Err != nil || !args.Given(2) {
+	if args.Err != nil {
+		return question
+	}
+	// Its time ends the trace itself first, which then says so.
+	question.options.Time = min(question.config.Time(), time.Hour) + time.Second
+	if !args.Given(2) {
 		return question
 	}
 	parameter.Decode(args, 2, func(raw []byte) (any, error) {

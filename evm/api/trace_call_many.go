@@ -19,7 +19,7 @@ func (a *API) traceCallManyMethods() []jsonrpc.Method {
 		Name: "debug_traceCallMany", Summary: "Runs bundles of messages under a tracer, each message on what those before it left.",
 		Params: append(a.bundleParams(), jsonrpc.Param{Name: "Config", Summary: "The tracer and its options; the struct logger by default.", Schema: traceCallManyConfigSchema}),
 		Result: result("Traces", schema.Array(schema.Array(traceSchema))),
-		Errors: append(errorsOf(errEmptyBundles, errTooManyCalls(maxManyCalls+1), errManyScript, errTraceTime), existingErrors...),
+		Errors: append(errorsOf(execute.ErrGenesis, errEmptyBundles, errTooManyCalls(maxManyCalls+1), errManyScript, errTraceTime), existingErrors...),
 		Cost:   jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.traceCallMany,
 	}}
 }
@@ -50,6 +50,7 @@ func (a *API) traceCallMany(ctx context.Context, params, out []byte) ([]byte, er
 	if args.Err != nil {
 		return out, args.Err
 	}
+	q.options.Time = config.Time()
 	if err := q.check(); err != nil {
 		return out, err
 	}

@@ -1,10 +1,16 @@
 package execute
 
 import (
+	"context"
 	"encoding/hex"
+	"errors"
+	"math/big"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/core/vm/program"
 	"github.com/holiman/uint256"
@@ -75,5 +81,44 @@ func TestBundlesHavePrecompilesOfTheirTime(t *testing.T) {
 		if got[i] != want {
 			t.Errorf("moved: call %d returns %q, want %q", i, got[i], want)
 		}
+	}
+}
+
+// The time of all traced messages together ends the one that runs, and no other begins.
+func TestTracedBundlesEnd(t *testing.T) {
+	w := newWorld()
+	w.put(contract, 0, looping(func(*program.Program) {}))
+	for name, run := range map[string]func(*Executor, CallOptions, func(TraceFunc) error) error{
+		"bundle": func(e *Executor, options CallOptions, run func(TraceFunc) error) error {
+			calls := slices.Repeat([]*Message{{To: &contract}}, 5)
+			return e.TraceBundles(t.Context(), w.at(), []Bundle{{Calls: calls}}, options, func(_, _ int, trace TraceFunc) error { return run(trace) })
+		},
+		"calls": func(e *Executor, options CallOptions, run func(TraceFunc) error) error {
+			return e.TraceCalls(t.Context(), w.at(), options, func(call func(context.Context, *Message, Tracer) error) error {
+				for range 5 {
+					if err := run(func(ctx context.Context, tracer Tracer) error { return call(ctx, &Message{To: &contract}, tracer) }); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun, stopped := 0, make(chan error, 1)
+			hooks := &tracing.Hooks{OnEnter: func(int, byte, common.Address, common.Address, []byte, uint64, *big.Int) { begun++ }}
+			err := run(newCaller(t), CallOptions{Time: time.Millisecond}, func(trace TraceFunc) error {
+				return trace(t.Context(), Tracer{Hooks: hooks, Stop: func(err error) { stopped <- err }})
+			})
+			if want := "execution aborted (timeout = 1ms)"; err == nil || err.Error() != want {
+				t.Errorf("%v, expected %s", err, want)
+			}
+			if begun != 1 {
+				t.Errorf("%d messages have begun, expected 1", begun)
+			}
+			if err := <-stopped; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the tracer is stopped with %v", err)
+			}
+		})
 	}
 }

@@ -64,9 +64,12 @@ func headerForTrace(header *types.Header, overrides *BlockOverrides) *types.Head
 	return moved
 }
 
-// trace runs a message as if it were a transaction, under a tracer, until ctx, which
-// comes from that of the simulation, is done.
+// trace runs a message as if it were a transaction, under a tracer, until ctx is done, or the
+// time of the simulation is over.
 func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error {
+	if s.ctx.Err() != nil {
+		return errAborted
+	}
 	message, err := s.tracedMessage(m)
 	if err != nil {
 		return err
@@ -78,6 +81,7 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	machine := s.machine(message, &watchedCall{callState: &s.state, hooks: hooks}, hooks)
 	defer machine.Release()
 	defer stopWhenDone(ctx, tracer, machine)()
+	defer stopWhenDone(s.ctx, tracer, machine)()
 	s.statedb.SetTxContext(common.Hash{}, 0, 1)
 	pool := core.NewGasPool(message.GasLimit)
 	tx := unsigned(s.executor.config.ChainID, m.priced(s.block.BaseFee), message)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/evm/execute/precompiled"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/state"
@@ -14,8 +16,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/rlp"
-
-	"ashlar/evm/execute/precompiled"
 )
 
 // ErrGenesis means that a block has no parent to be replayed on.

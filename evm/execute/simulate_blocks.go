@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/big"
 
+	"ashlar/evm/execute/precompiled"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus/misc/eip1559"
 	"github.com/ethereum/go-ethereum/consensus/misc/eip4844"
@@ -14,8 +16,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/core/vm"
-
-	"ashlar/evm/execute/precompiled"
 )
 
 const (

@@ -1,5 +1,5 @@
-// Package precompiled has the precompiled contracts of calls and traces. They compute what
-// go-ethereum's do, and end early if nobody waits for the result any more: with as much gas as a
+// Package precompiled has the precompiled contracts of calls, traces and simulations. They compute
+// what go-ethereum's do, and end early if nobody waits for the result any more: with as much gas as a
 // call may have, some take seconds.
 package precompiled
 
@@ -64,7 +64,7 @@ var sets sync.Pool // of *Set
 func For(ctx context.Context, rules params.Rules) *Set {
 	set, ok := sets.Get().(*Set)
 	if !ok || set.rules != rules {
-		set = &Set{Contracts: vm.ActivePrecompiledContracts(rules), rules: rules, end: &stopper{ctx}}
+		set = &Set{Contracts: vm.ActivePrecompiledContracts(rules), rules: rules, end: new(stopper)}
 		replace(set.Contracts, rules, set.end)
 	}
 	set.Until(ctx)
