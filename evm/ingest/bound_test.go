@@ -5,14 +5,18 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math/big"
 	"testing"
 
 	"ashlar/chain"
+	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
+	"ashlar/history/tip"
 	"ashlar/internal/await"
 	"ashlar/kv/kvtest"
 	"ashlar/retry"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -96,5 +100,24 @@ func TestBuildThatCannotSettle(t *testing.T) {
 	f.build(1)
 	if got, want := f.tip.Len(), depth+1; got != want {
 		t.Errorf("%d blocks are in the tip, expected %d", got, want)
+	}
+}
+
+// TestWrongNumberThatCannotSettle: while blocks cannot be settled, a block with a number that is far from its parent's is judged as at
+// any other time.
+func TestWrongNumberThatCannotSettle(t *testing.T) {
+	blocks, f, _ := newUnsettling(t, ingest.Depths{Unfinalized: 4, Most: 4}, 8)
+	f.follow(blocks[:7]...)
+	header := types.CopyHeader(blocks[7].Header())
+	header.Number = big.NewInt(1 << 40)
+	add := func() error {
+		return f.follower.Add(t.Context(), types.NewBlockWithHeader(header).WithBody(*blocks[7].Body()))
+	}
+	if err, check := add(), (*execute.CheckError)(nil); !errors.As(err, &check) {
+		t.Errorf("with a known parent: %v, expected that a check fails", err)
+	}
+	header.ParentHash = common.Hash{1}
+	if err := add(); !errors.Is(err, tip.ErrUnknownParent) {
+		t.Errorf("with an unknown parent: %v, expected %v", err, tip.ErrUnknownParent)
 	}
 }

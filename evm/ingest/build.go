@@ -63,7 +63,7 @@ func (f *Follower) Build(ctx context.Context, contents Contents) (*types.Block, 
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	head := f.tip.Forkchoice().Head.Ref()
-	if err := f.settleBefore(ctx, head.Number+1); err != nil {
+	if err := f.settleBefore(ctx, head.Hash, head.Number+1); err != nil {
 		return nil, nil, err
 	}
 	parent, history, err := f.parent(ctx, head.Hash)

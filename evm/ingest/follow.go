@@ -167,7 +167,7 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) (err error) {
 	if f.tip.Has(block.Hash()) {
 		return nil
 	}
-	if err := f.settleBefore(ctx, block.NumberU64()); err != nil {
+	if err := f.settleBefore(ctx, block.ParentHash(), block.NumberU64()); err != nil {
 		return err
 	}
 	parent, history, err := f.parent(ctx, block.ParentHash())
@@ -308,12 +308,16 @@ func (f *Follower) completeBefore(ctx context.Context, head common.Hash) error {
 	return f.agree(ctx)
 }
 
-// settleBefore settles blocks before one with a number is added so far above the settled block that Run has not settled what
-// is due: it fails, or it is too slow. The error keeps the tip from growing until blocks settle again. writing is held.
-func (f *Follower) settleBefore(ctx context.Context, number uint64) error {
+// settleBefore settles blocks before one with a parent and a number is added so far above the settled block that Run has not
+// settled what is due: it fails, or it is too slow. The error keeps the tip from growing until blocks settle again. A block whose
+// parent is unknown, or has another number, is left to the checks of blocks. writing is held.
+func (f *Follower) settleBefore(ctx context.Context, parent common.Hash, number uint64) error {
 	settled, most := f.tip.Forkchoice().Head.Settled().Number, f.depths.Most+settledAtOnce
 	above := number - min(number, settled+1)
 	if above < most {
+		return nil
+	}
+	if branch, err := f.tip.Branch(parent); err != nil || branch.Ref().Number+1 != number {
 		return nil
 	}
 	if _, err := f.settleSome(ctx); err != nil {
