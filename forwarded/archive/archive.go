@@ -184,6 +184,7 @@ func (a *Archive) put(ctx context.Context, k *key, answer []byte) error {
 	} else if !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
+	held := newest.bytes
 	newest.bytes += int64(keyBytes + 20 + len(answer)) // also if the write fails: it may have been applied
 	before, saved := slices.Clone(a.generations), a.saved
 	batch := a.store.NewBatch()
@@ -205,6 +206,9 @@ func (a *Archive) put(ctx context.Context, k *key, answer []byte) error {
 	}
 	if err := a.write(ctx, batch, dropped); err != nil {
 		a.generations, a.saved = before, saved
+		if errors.Is(err, kv.ErrFull) { // refused, or not completed before space is free: that is one answer at most
+			a.generations[len(before)-1].bytes = held
+		}
 		return err
 	}
 	return nil

@@ -90,6 +90,62 @@ func TestSizeAfterDoubtfulWrites(t *testing.T) {
 	}
 }
 
+// full is a store that refuses writes while there is no space.
+type full struct {
+	kv.Store
+	noSpace bool
+}
+
+func (f *full) Write(ctx context.Context, batch kv.Batch) error {
+	if f.noSpace {
+		return kv.ErrFull
+	}
+	return f.Store.Write(ctx, batch)
+}
+
+// Answers that a full disk refuses take the place of none, however often they are asked for.
+func TestFullDiskLosesNothing(t *testing.T) {
+	store := &full{Store: created(t)}
+	a, err := Open(t.Context(), store, 1<<20, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const count = 100
+	have := func() (n int) {
+		for i := range count {
+			_, ok, err := a.Get(t.Context(), fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok {
+				n++
+			}
+		}
+		return n
+	}
+	put := func(question string) error { return a.Put(t.Context(), question, make([]byte, 10_000)) }
+	for i := range count {
+		if err := put(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for episode := range 5 {
+		store.noSpace = true
+		for i := range 2 * count {
+			if err := put(fmt.Sprintf("refused %d", i%10)); !errors.Is(err, kv.ErrFull) {
+				t.Fatalf("episode %d: %v, expected %v", episode, err, kv.ErrFull)
+			}
+		}
+		if got := have(); got != count {
+			t.Fatalf("episode %d: %d answers are left, expected %d", episode, got, count)
+		}
+		store.noSpace = false
+		if err := put(fmt.Sprintf("between, %d", episode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // killed is a store whose process ends at the first Drop of a generation: nothing that it does
 // afterwards is done.
 type killed struct {
