@@ -9,6 +9,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/family"
+	"ashlar/history/rows"
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 	"ashlar/retry"
@@ -179,14 +180,14 @@ func (n *network) follow(ctx context.Context) error {
 		} else {
 			rest = firstRest
 		}
-		wait := rest
-		if errors.As(err, new(ownError)) {
+		wait, ours := rest, errors.As(err, new(ownError))
+		if ours {
 			wait = shortRest
 		} else {
 			rest = min(2*rest, longestRest)
 		}
 		said := n.stopped.Swap(&stop{err, since})
-		if said == nil || said.err.Error() != err.Error() {
+		if said == nil || !ours || said.err.Error() != err.Error() {
 			slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", wait, "error", err)
 		}
 		select {
@@ -204,7 +205,7 @@ func (e ownError) Unwrap() error { return e.error }
 
 // own marks an error of the network's chain as ours, unless it comes from what the node's chain is.
 func own(err error) error {
-	if err == nil || errors.Is(err, ingest.ErrTooDeep) {
+	if err == nil || errors.Is(err, ingest.ErrTooDeep) || errors.Is(err, rows.ErrNotNext) {
 		return err
 	}
 	return ownError{err}
@@ -219,6 +220,9 @@ type followed struct {
 
 // Append adds a block.
 func (f followed) Append(ctx context.Context, block *starknet.Block) error {
+	if err := archive.Fits(block); err != nil {
+		return err
+	}
 	err := f.Follower.Append(ctx, block)
 	if err == nil {
 		f.network.resumed()
