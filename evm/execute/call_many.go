@@ -25,56 +25,47 @@ type BundleResult struct {
 // the next number and a time that is later by a second; overrides stay in force. An error
 // means that a call was not run. options.Block is ignored.
 func (e *Executor) CallBundles(ctx context.Context, at At, bundles []Bundle, options CallOptions, done func(bundle, call int, result BundleResult) error) error {
-	return e.simulateBundles(ctx, at, bundles, options, func(s *simulation) bundledCall { return s.returning(done) })
+	return e.simulateBundles(ctx, at, bundles, options, passingResults(done))
 }
 
 // TraceBundles runs bundles as [Executor.CallBundles] does, under tracers: it calls run for each call, with a
 // function that runs the call and must be used once.
 func (e *Executor) TraceBundles(ctx context.Context, at At, bundles []Bundle, options CallOptions, run func(bundle, call int, trace TraceFunc) error) error {
-	return e.simulateBundles(ctx, at, bundles, options, func(s *simulation) bundledCall { return s.tracing(run) })
+	return e.simulateBundles(ctx, at, bundles, options, passingTraces(run))
 }
 
 // TraceFunc runs a call under a tracer, until ctx is done. The tracer says how the call ended; an error means
 // that it was not run.
 type TraceFunc func(ctx context.Context, tracer Tracer) error
 
-// bundledCall runs a call of a bundle. Its changes last.
-type bundledCall func(bundle, call int, asked *Message) error
+// bundledCall runs a call of a bundle in a simulation. Its changes last.
+type bundledCall func(s *simulation, bundle, call int, asked *Message) error
 
-func (e *Executor) simulateBundles(ctx context.Context, at At, bundles []Bundle, options CallOptions, how func(*simulation) bundledCall) error {
+func (e *Executor) simulateBundles(ctx context.Context, at At, bundles []Bundle, options CallOptions, run bundledCall) error {
 	options.Block = BlockOverrides{}
-	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.bundles(bundles, options.State, how(s)) })
+	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.bundles(bundles, options.State, run) })
 }
 
 // CallBundles runs bundles on the state before the transaction that runs next, as
 // [Executor.CallBundles] does. The replay is over then.
 func (r *Replay) CallBundles(ctx context.Context, bundles []Bundle, options CallOptions, done func(bundle, call int, result BundleResult) error) error {
-	return r.simulateBundles(ctx, bundles, options, func(s *simulation) bundledCall { return s.returning(done) })
+	return r.simulateBundles(ctx, bundles, options, passingResults(done))
 }
 
 // TraceBundles runs bundles on the state before the transaction that runs next, as
 // [Executor.TraceBundles] does. The replay is over then.
 func (r *Replay) TraceBundles(ctx context.Context, bundles []Bundle, options CallOptions, run func(bundle, call int, trace TraceFunc) error) error {
-	return r.simulateBundles(ctx, bundles, options, func(s *simulation) bundledCall {
-		return s.tracing(func(bundle, call int, trace TraceFunc) error {
-			return run(bundle, call, func(ctx context.Context, tracer Tracer) error {
-				tracer.Hooks = r.numbered(tracer.Hooks)
-				return trace(ctx, tracer)
-			})
+	return r.simulateBundles(ctx, bundles, options, passingTraces(func(bundle, call int, trace TraceFunc) error {
+		return run(bundle, call, func(ctx context.Context, tracer Tracer) error {
+			tracer.Hooks = r.numbered(tracer.Hooks)
+			return trace(ctx, tracer)
 		})
-	})
+	}))
 }
 
-func (r *Replay) simulateBundles(ctx context.Context, bundles []Bundle, options CallOptions, how func(*simulation) bundledCall) error {
+func (r *Replay) simulateBundles(ctx context.Context, bundles []Bundle, options CallOptions, run bundledCall) error {
 	options.Block = BlockOverrides{}
-	at := At{Header: r.block.Header(), State: r.parent.State, Hashes: replayHashes{r}}
-	return options.limit(ctx, func(ctx context.Context) error {
-		s := r.run.executor.newSimulation(ctx, at)
-		defer s.release()
-		r.begin()
-		s.db, s.base = r.db, r.run.state.StateDB
-		return s.do(options, func(s *simulation) error { return s.bundles(bundles, options.State, how(s)) })
-	})
+	return r.simulate(ctx, r.block.Header(), options, func(s *simulation) error { return s.bundles(bundles, options.State, run) })
 }
 
 // bundles runs bundles in a state with overrides.
@@ -93,7 +84,7 @@ func (s *simulation) bundles(bundles []Bundle, overrides StateOverrides, run bun
 			}
 		}
 		for j, asked := range bundles[i].Calls {
-			if err := run(i, j, asked); err != nil {
+			if err := run(s, i, j, asked); err != nil {
 				return err
 			}
 		}
@@ -104,9 +95,9 @@ func (s *simulation) bundles(bundles []Bundle, overrides StateOverrides, run bun
 	return nil
 }
 
-// returning passes the result of each call to done.
-func (s *simulation) returning(done func(bundle, call int, result BundleResult) error) bundledCall {
-	return func(bundle, call int, asked *Message) error {
+// passingResults passes the result of each call to done.
+func passingResults(done func(bundle, call int, result BundleResult) error) bundledCall {
+	return func(s *simulation, bundle, call int, asked *Message) error {
 		result, err := s.bundled(asked)
 		if err != nil {
 			return err
@@ -115,9 +106,9 @@ func (s *simulation) returning(done func(bundle, call int, result BundleResult) 
 	}
 }
 
-// tracing has run trace each call.
-func (s *simulation) tracing(run func(bundle, call int, trace TraceFunc) error) bundledCall {
-	return func(bundle, call int, asked *Message) error {
+// passingTraces calls run for each call, with what traces it.
+func passingTraces(run func(bundle, call int, trace TraceFunc) error) bundledCall {
+	return func(s *simulation, bundle, call int, asked *Message) error {
 		return run(bundle, call, func(ctx context.Context, tracer Tracer) error { return s.trace(ctx, asked, tracer) })
 	}
 }

@@ -29,14 +29,19 @@ func (e *Executor) TraceCalls(ctx context.Context, at At, options CallOptions, r
 // TraceCall runs a message call under a tracer on the state before the transaction that
 // runs next. The replay is over then, as the call has changed its state.
 func (r *Replay) TraceCall(ctx context.Context, message *Message, options CallOptions, tracer Tracer) error {
-	at := At{Header: headerForTrace(r.block.Header(), &options.Block), State: r.parent.State, Hashes: replayHashes{r}}
+	tracer.Hooks = r.numbered(tracer.Hooks)
+	return r.simulate(ctx, headerForTrace(r.block.Header(), &options.Block), options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
+}
+
+// simulate calls run with a simulation in the state before the transaction that runs next. The replay is over then.
+func (r *Replay) simulate(ctx context.Context, header *types.Header, options CallOptions, run func(*simulation) error) error {
+	at := At{Header: header, State: r.parent.State, Hashes: replayHashes{r}}
 	return options.limit(ctx, func(ctx context.Context) error {
 		s := r.run.executor.newSimulation(ctx, at)
 		defer s.release()
 		r.begin()
 		s.db, s.base = r.db, r.run.state.StateDB
-		tracer.Hooks = r.numbered(tracer.Hooks)
-		return s.do(options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
+		return s.do(options, run)
 	})
 }
 
