@@ -294,18 +294,27 @@ func (a *Archive) Complete(ctx context.Context) error {
 // Sync makes everything that was appended durable.
 func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
-// Fits returns an error if the format cannot hold a block.
+// Fits returns an [*UnfitError] if the format cannot hold a block.
 func Fits(block *starknet.Block) error {
 	if block.Number > rows.MaxNumber {
-		return fmt.Errorf("archive: block %d: the format supports numbers up to %d", block.Number, uint64(rows.MaxNumber))
+		return unfit("block %d: the format supports numbers up to %d", block.Number, uint64(rows.MaxNumber))
 	}
 	if n := len(block.Transactions); n > rows.MaxTransactions {
-		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", block.Number, n, rows.MaxTransactions)
+		return unfit("block %d has %d transactions, the format supports at most %d", block.Number, n, rows.MaxTransactions)
 	}
 	if n := block.EventCount(); n > groupEvents<<groupBits {
-		return fmt.Errorf("archive: block %d has %d events, the format supports at most %d", block.Number, n, groupEvents<<groupBits)
+		return unfit("block %d has %d events, the format supports at most %d", block.Number, n, groupEvents<<groupBits)
 	}
 	return nil
+}
+
+// UnfitError is the error of a block that the format cannot hold.
+type UnfitError struct{ text string }
+
+func (e *UnfitError) Error() string { return e.text }
+
+func unfit(format string, args ...any) error {
+	return &UnfitError{"archive: " + fmt.Sprintf(format, args...)}
 }
 
 // PutBlock puts the rows of a block for which [Fits] returned nil.

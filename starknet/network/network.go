@@ -205,7 +205,7 @@ func (e ownError) Unwrap() error { return e.error }
 
 // own marks an error of the network's chain as ours, unless it comes from what the node's chain is.
 func own(err error) error {
-	if err == nil || errors.Is(err, ingest.ErrTooDeep) || errors.Is(err, rows.ErrNotNext) {
+	if err == nil || errors.Is(err, ingest.ErrTooDeep) || errors.Is(err, rows.ErrNotNext) || errors.As(err, new(*archive.UnfitError)) {
 		return err
 	}
 	return ownError{err}
@@ -220,9 +220,6 @@ type followed struct {
 
 // Append adds a block.
 func (f followed) Append(ctx context.Context, block *starknet.Block) error {
-	if err := archive.Fits(block); err != nil {
-		return err
-	}
 	err := f.Follower.Append(ctx, block)
 	if err == nil {
 		f.network.resumed()

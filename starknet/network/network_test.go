@@ -3,10 +3,13 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"ashlar/family"
+	"ashlar/history/rows"
 	"ashlar/internal/await"
 	"ashlar/kv"
 	"ashlar/kv/kvtest"
@@ -171,5 +174,22 @@ func TestL1AcceptedWithoutTheTag(t *testing.T) {
 	<-ended
 	if number, known := n.chain.View().L1Accepted(); !known || number != blocks[5].Number {
 		t.Errorf("block %d, %t, want %d", number, known, blocks[5].Number)
+	}
+}
+
+// TestErrorsOfOurOwn: an error that comes from what the node's chain is, is not one of our own.
+func TestErrorsOfOurOwn(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		ours bool
+	}{
+		{kv.ErrFull, true},
+		{fmt.Errorf("append: %w", ingest.ErrTooDeep), false},
+		{fmt.Errorf("append: %w", rows.ErrNotNext), false},
+		{archive.Fits(&starknet.Block{Header: starknet.Header{Number: math.MaxUint64}}), false},
+	} {
+		if err := own(c.err); errors.As(err, new(ownError)) != c.ours || !errors.Is(err, c.err) {
+			t.Errorf("%v: %v, expected that it is ours: %t", c.err, err, c.ours)
+		}
 	}
 }
