@@ -269,9 +269,9 @@ type Store interface {
 	// Pointers returns all pointers by name. For maintenance.
 	Pointers(ctx context.Context) (map[string][]byte, error)
 
-	// Compact rewrites what is stored into its smallest form. It may take
-	// minutes; reads and writes go on meanwhile.
-	Compact(ctx context.Context) error
+	// Compact rewrites tables, all of the store if none is named, into their smallest form. It
+	// may take minutes; reads and writes go on meanwhile.
+	Compact(ctx context.Context, tables ...*Table) error
 
 	// Stats returns what the store uses now.
 	Stats() Stats

@@ -125,7 +125,7 @@ func (s *Store) Lost() <-chan struct{} { return s.lostLease }
 func (s *Store) Sync(ctx context.Context) error { return s.begin(ctx) }
 
 // Compact implements kv.Store. Cassandra compacts by itself.
-func (s *Store) Compact(ctx context.Context) error { return s.begin(ctx) }
+func (s *Store) Compact(ctx context.Context, _ ...*kv.Table) error { return s.begin(ctx) }
 
 // Stats implements kv.Store. DiskBytes are those of all rows as they were written, before
 // compression and replication. They are not counted for shared stores.

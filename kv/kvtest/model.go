@@ -284,6 +284,11 @@ func testModel(t *testing.T, s kv.Store, operations int) {
 		} else {
 			c.read(t, s, m)
 		}
+		if i == operations/4 {
+			if err := s.Compact(context.Background(), bothKinds()[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if i == operations/2 {
 			if err := errors.Join(s.Sync(context.Background()), s.Compact(context.Background())); err != nil {
 				t.Fatal(err)

@@ -136,11 +136,16 @@ func (s *Store) Pointers(ctx context.Context) (_ map[string][]byte, err error) {
 }
 
 // Compact implements kv.Store.
-func (s *Store) Compact(ctx context.Context) error {
+func (s *Store) Compact(ctx context.Context, tables ...*kv.Table) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	if err := s.guard.run(func() error { return s.compact(ctx) }); err != nil {
+	for _, t := range tables {
+		if err := checkTable(t); err != nil {
+			return err
+		}
+	}
+	if err := s.guard.run(func() error { return s.compact(ctx, tables) }); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -149,9 +154,17 @@ func (s *Store) Compact(ctx context.Context) error {
 	return s.pool.advance()
 }
 
-func (s *Store) compact(ctx context.Context) error {
+func (s *Store) compact(ctx context.Context, tables []*kv.Table) error {
 	if err := s.db.Flush(); err != nil {
 		return err
+	}
+	for _, t := range tables {
+		if err := s.db.Compact(ctx, []byte{t.ID, prefixEnd}, immediateSuccessor(nil, lastPrefix(t.ID)), true); err != nil {
+			return err
+		}
+	}
+	if len(tables) > 0 {
+		return nil
 	}
 	return s.db.Compact(ctx, []byte{pointerTable, prefixEnd}, immediateSuccessor(nil, lastPrefix(0xff)), true)
 }
