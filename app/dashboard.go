@@ -79,12 +79,10 @@ func (s *Service) shownUnserved(ctx context.Context) (all []site.Unserved) {
 func (n *Network) show(shown *site.Network, status *family.Status, behind time.Duration) {
 	presented := n.family.Presentation()
 	shown.Chain = cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10))
-	shown.First, shown.FirstState, shown.Settled, shown.Disk = status.First, status.FirstState, status.Settled, status.DiskBytes
+	shown.First, shown.FirstState, shown.FirstProof = status.First, status.FirstState, status.FirstProof
+	shown.Settled, shown.Disk = status.Settled, status.DiskBytes
 	shown.Head, shown.HeadHash, shown.HeadTime = status.Head, status.HeadHash, time.Unix(int64(status.HeadTime), 0)
 	shown.History, shown.HeadResult = presented.History, presented.HeadResult(status.Head)
-	if status.FirstState > 0 {
-		shown.History = fmt.Sprintf(", with the state and the proofs from block %d on", status.FirstState)
-	}
 	if fork := status.UnknownFork; fork != nil {
 		shown.Warning = fork.Warning(time.Now())
 	}

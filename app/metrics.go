@@ -128,7 +128,7 @@ type gauges struct {
 	beaconUsed, beaconFaults                                  *prometheus.Desc
 	free, cacheReads, storeReads, roundTrips, backlog, expiry *prometheus.Desc
 	unsaved, unreadable, letters                              *prometheus.Desc
-	first, firstState, removing, removedRows                  *prometheus.Desc
+	first, firstState, firstProof, removing, removedRows      *prometheus.Desc
 	backedUp, backups, backupFailures, backupSize, backupTime *prometheus.Desc
 	backupsReadable, certificates                             *prometheus.Desc
 	workers, workersStarted, workersEnded, workersMemory      *prometheus.Desc
@@ -153,6 +153,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		settled:     desc("settled_block", "Number of the newest block that no reorganization can remove.", "network"),
 		first:       desc("first_block", "Number of the first block that is stored without a gap up to the newest.", "network"),
 		firstState:  desc("first_state_block", "Number of the first block with state.", "network"),
+		firstProof:  desc("first_proof_block", "Number of the first block whose state can be proven.", "network"),
 		removing:    desc("retention_removing", "Whether older history than the network keeps is being removed: 1, else 0.", "network"),
 		removedRows: desc("retention_removed_rows_total", "Rows of older history that were removed.", "network"),
 		disk:        desc("store_disk_bytes", "What the network's store takes on disk.", "network"),
@@ -307,6 +308,7 @@ func (c *serviceCollector) collectBlocks(network string, status family.Status, t
 	to.gauge(g.settled, float64(status.Settled), network)
 	to.gauge(g.first, float64(status.First), network)
 	to.gauge(g.firstState, float64(max(status.First, status.FirstState)), network)
+	to.gauge(g.firstProof, float64(max(status.First, status.FirstState, status.FirstProof)), network)
 	if kept := status.Retention; kept != nil {
 		to.gauge(g.removing, truth(kept.Removing), network)
 		to.counter(g.removedRows, kept.Rows, network)

@@ -26,7 +26,7 @@ func TestWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries := &evm.Entries{Retention: evm.Retention{State: 8, History: 12}}
+		entries := &evm.Entries{Retention: evm.Retention{Proofs: 4, State: 8, History: 12}}
 		c.Networks = map[string]config.Network{"demo": config.Network{}.With(evm.Family{}, entries)}
 	})
 	operator, url := "http://"+s.operator.listener.Addr().String(), "http://"+s.server.Addr().String()+"/v3/"+key
@@ -38,7 +38,8 @@ func TestWindow(t *testing.T) {
 	})
 	for _, want := range []string{
 		`ashlar_first_block{network="demo"} 0`, // 256 blocks before the state stay
-		`ashlar_first_state_block{network="demo"} 13`, `ashlar_retention_removed_rows_total{network="demo"} 0`, `ashlar_ready{network="demo"} 1`,
+		`ashlar_first_state_block{network="demo"} 13`, `ashlar_first_proof_block{network="demo"} 17`,
+		`ashlar_retention_removed_rows_total{network="demo"} 0`, `ashlar_ready{network="demo"} 1`,
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("not in the metrics: %s", want)
@@ -51,7 +52,7 @@ func TestWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := got.(Status).Networks[0]; n.FirstState != first || n.NotReady != "" || n.Retention == nil || n.Retention.State != 8 || n.Retention.History != 12 || !n.Retention.Removing {
+	if n := got.(Status).Networks[0]; n.FirstState != first || n.FirstProof != 17 || n.NotReady != "" || n.Retention == nil || n.Retention.Proofs != 4 || n.Retention.State != 8 || n.Retention.History != 12 || !n.Retention.Removing {
 		t.Errorf("the status is %+v %+v", n, n.Retention)
 	}
 	for block, want := range map[string]string{"0xc": "state of block 12 is not stored (the first block with state is 13)", "0xd": ""} {

@@ -62,7 +62,7 @@ var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *service) served(context.Context) ([]site.Network, error) {
 	all := []site.Network{
-		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []site.Method{tried("eth_blockNumber"), tried("eth_getBlockByNumber", "0x12d687", false)}, Head: 1234567, HeadTime: made, First: 1000000, FirstState: 1200000, Settled: 1234500, Disk: 5 << 30, Follows: true},
+		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []site.Method{tried("eth_blockNumber"), tried("eth_getBlockByNumber", "0x12d687", false)}, Head: 1234567, HeadTime: made, First: 1000000, FirstState: 1200000, FirstProof: 1230000, Settled: 1234500, Disk: 5 << 30, Follows: true},
 		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []site.Method{tried("starknet_blockNumber")}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer", Warning: "the fork X is scheduled"},
 	}
 	for i, f := range []family.Family{evm.Family{}, starknet.Family{}} {

@@ -34,7 +34,7 @@ func TestPages(t *testing.T) {
 		{user, "/keys/new", "Credits a second"},
 		{user, "/usage", "No calls in the last 30 days."},
 		{user, "/networks", "SN_MAIN"},
-		{user, "/networks", "every block from 1,000,000 on; the state and proofs from block 1,200,000 on"},
+		{user, "/networks", "every block from 1,000,000 on; the state from block 1,200,000 on; proofs from block 1,230,000 on"},
 		{user, "/console", "eth_getBlockByNumber"},
 		{user, "/console?network=starknet", "starknet_blockNumber"},
 		{user, "/account", "somebody@example.org"},

@@ -43,6 +43,8 @@ type Status struct {
 	First   uint64 `json:"first"`             // the first block that is stored
 	// FirstState is the first block with state, where that is not First.
 	FirstState uint64 `json:"firstState,omitempty"`
+	// FirstProof is the first block whose state can be proven, where that is not the first with state.
+	FirstProof uint64 `json:"firstProof,omitempty"`
 	Head       uint64 `json:"head"`
 	HeadHash   string `json:"headHash"`
 	HeadTime   uint64 `json:"headTime"` // Unix seconds
@@ -68,6 +70,7 @@ type Status struct {
 
 // Retention is how many blocks of history a network keeps; 0: all.
 type Retention struct {
+	Proofs   uint64 `json:"proofs"`
 	State    uint64 `json:"state"`
 	History  uint64 `json:"history"`
 	Removing bool   `json:"removing"`          // older history is being removed now

@@ -175,6 +175,9 @@ func printProblems(status app.Status) {
 		if n.FirstState > 0 {
 			fmt.Fprintf(stdout(), "%s has blocks from %d on, and the state from %d on\n", n.Name, n.First, n.FirstState)
 		}
+		if n.FirstProof > 0 {
+			fmt.Fprintf(stdout(), "%s has proofs from block %d on\n", n.Name, n.FirstProof)
+		}
 		if r := n.Retention; r != nil && r.Problem != "" {
 			fmt.Fprintf(stdout(), "%s cannot remove old history: %s\n", n.Name, r.Problem)
 		}

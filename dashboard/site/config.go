@@ -32,6 +32,8 @@ type Network struct {
 	First uint64 // the first stored block
 	// FirstState is the first block with state, where that is not First.
 	FirstState uint64
+	// FirstProof is the first block whose state can be proven, where that is not the first with state.
+	FirstProof uint64
 	Head       uint64
 	HeadHash   string // with 0x
 	HeadTime   time.Time

@@ -172,7 +172,8 @@ func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, err
 		Hash   common.Hash  `json:"hash"`
 	}
 	extent := view.Extent()
-	blocks, states := history{OldestBlock: hexutil.Uint64(extent.Blocks)}, history{OldestBlock: hexutil.Uint64(extent.State)}
+	since := func(first uint64) history { return history{OldestBlock: hexutil.Uint64(first)} }
+	blocks := since(extent.Blocks)
 	return appendJSON(out, struct {
 		Head     ref     `json:"head"`
 		State    history `json:"state"`
@@ -183,7 +184,7 @@ func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, err
 		Proofs   history `json:"stateproofs"`
 	}{
 		Head:  ref{(*hexutil.Big)(head.Number), head.Hash},
-		State: states, Tx: blocks, Logs: blocks, Receipts: blocks, Blocks: blocks, Proofs: states,
+		State: since(extent.State), Tx: blocks, Logs: blocks, Receipts: blocks, Blocks: blocks, Proofs: since(extent.Tries),
 	})
 }
 

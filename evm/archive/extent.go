@@ -14,19 +14,55 @@ import (
 type Extent struct {
 	Blocks uint64 // first block of those that are stored without a gap up to the settled one
 	State  uint64 // first block with state, at or after Blocks
+	Tries  uint64 // first block whose state has its trie nodes, at or after State
 }
 
-// Pruned means that a block, or the state after a block, is older than the first one that
-// is stored.
+// valid reports whether there is a block for each state, and a state for all trie nodes.
+func (e Extent) valid() bool { return e.Blocks <= e.State && e.State <= e.Tries }
+
+func (e Extent) String() string {
+	return fmt.Sprintf("block %d, the state of block %d and the trie nodes of block %d", e.Blocks, e.State, e.Tries)
+}
+
+// Earliest returns the earlier one of each of two.
+func (e Extent) Earliest(f Extent) Extent {
+	return Extent{Blocks: min(e.Blocks, f.Blocks), State: min(e.State, f.State), Tries: min(e.Tries, f.Tries)}
+}
+
+// Kind is what of a block is stored.
+type Kind int
+
+const (
+	OfBlock Kind = iota // the block itself, with its receipts and logs
+	OfState             // the state after it
+	OfTries             // the trie nodes of that state, of which proofs and state roots are made
+)
+
+// first returns the first block of which something is stored.
+func (e Extent) first(k Kind) uint64 {
+	switch k {
+	case OfState:
+		return e.State
+	case OfTries:
+		return e.Tries
+	}
+	return e.Blocks
+}
+
+// Pruned means that a block, the state after it, or that state's trie nodes are older than the first that
+// are stored.
 type Pruned struct {
-	Number uint64 // the block that was asked for
-	State  bool   // its state was
-	First  uint64 // first block that is stored, or first one with state
+	Kind   Kind   // what was asked for
+	Number uint64 // of which block
+	First  uint64 // the first block of which that is stored
 }
 
 func (e *Pruned) Error() string {
-	if e.State {
+	switch e.Kind {
+	case OfState:
 		return fmt.Sprintf("the state of block %d is not stored (the first block with state is %d)", e.Number, e.First)
+	case OfTries:
+		return fmt.Sprintf("the trie nodes of block %d, of which proofs and state roots are made, are not stored (the first block with trie nodes is %d)", e.Number, e.First)
 	}
 	return fmt.Sprintf("block %d is not stored (the first block is %d)", e.Number, e.First)
 }
@@ -62,7 +98,19 @@ func (h *History) CheckRange(from, to uint64) error {
 // that is stored.
 func (h *History) CheckState(number uint64) error {
 	if first := h.extent.Load().State; number < first {
-		return &Pruned{Number: number, State: true, First: first}
+		return &Pruned{Kind: OfState, Number: number, First: first}
+	}
+	return nil
+}
+
+// CheckTries returns a [*Pruned] if the trie nodes of the state after a block, or the whole state, are
+// older than the first that are stored.
+func (h *History) CheckTries(number uint64) error {
+	if err := h.CheckState(number); err != nil {
+		return err
+	}
+	if first := h.extent.Load().Tries; number < first {
+		return &Pruned{Kind: OfTries, Number: number, First: first}
 	}
 	return nil
 }
@@ -71,7 +119,7 @@ func (h *History) CheckState(number uint64) error {
 // older than the first one that is stored. The trace index begins after that block.
 func (h *History) CheckTraces(number uint64) error {
 	if first := h.extent.Load().State; number <= first && first > 0 {
-		return &Pruned{Number: max(number, 1) - 1, State: true, First: first}
+		return &Pruned{Kind: OfState, Number: max(number, 1) - 1, First: first}
 	}
 	return nil
 }
@@ -108,19 +156,28 @@ func readExtentOf(ctx context.Context, store kv.Reader, pointer string) (e Exten
 	if err != nil {
 		return e, false, fmt.Errorf("archive: %s: %w", pointer, err)
 	}
-	if len(value) != 16 {
-		return e, false, fmt.Errorf("%w: the %s pointer has %d bytes (want 16)", ErrCorrupt, pointer, len(value))
+	if len(value) != 16 && len(value) != 24 {
+		return e, false, fmt.Errorf("%w: the %s pointer has %d bytes (want 16 or 24)", ErrCorrupt, pointer, len(value))
 	}
 	e = Extent{Blocks: binary.BigEndian.Uint64(value), State: binary.BigEndian.Uint64(value[8:])}
-	if e.Blocks > e.State {
-		return e, false, fmt.Errorf("%w: the %s pointer says that the first block is %d, the first one with state %d", ErrCorrupt, pointer, e.Blocks, e.State)
+	e.Tries = e.State
+	if len(value) == 24 {
+		e.Tries = binary.BigEndian.Uint64(value[16:])
+	}
+	if !e.valid() {
+		return e, false, fmt.Errorf("%w: the %s pointer says that the history begins with %s", ErrCorrupt, pointer, e)
 	}
 	return e, true, nil
 }
 
-// appendExtent appends the value of a pointer.
+// appendExtent appends the value of a pointer. Only if states are older than trie nodes, it has the
+// first block with these.
 func appendExtent(dst []byte, e Extent) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, e.Blocks), e.State)
+	dst = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, e.Blocks), e.State)
+	if e.Tries == e.State {
+		return dst
+	}
+	return binary.BigEndian.AppendUint64(dst, e.Tries)
 }
 
 // SetFirst durably moves where the history begins to later blocks. From then on nothing older
@@ -128,8 +185,8 @@ func appendExtent(dst []byte, e Extent) []byte {
 func (a *Archive) SetFirst(ctx context.Context, e Extent) error {
 	now := a.Extent()
 	settled, _ := a.Settled()
-	if e.Blocks < now.Blocks || e.State < now.State || e.Blocks > e.State || e.State > settled.Number {
-		return fmt.Errorf("archive: begin with block %d and the state of block %d: it begins with %d and %d and ends with %d", e.Blocks, e.State, now.Blocks, now.State, settled.Number)
+	if e.Earliest(now) != now || !e.valid() || e.Tries > settled.Number {
+		return fmt.Errorf("archive: begin with %s: it begins with %s, and ends with block %d", e, now, settled.Number)
 	}
 	removed, there, err := a.Removed(ctx)
 	if err != nil {
@@ -140,7 +197,7 @@ func (a *Archive) SetFirst(ctx context.Context, e Extent) error {
 	}
 	batch := a.store.NewBatch()
 	setExtent(batch, e)
-	batch.SetPointer(pointerRemoved, appendExtent(nil, Extent{Blocks: min(removed.Blocks, now.Blocks), State: min(removed.State, now.State)}))
+	batch.SetPointer(pointerRemoved, appendExtent(nil, removed.Earliest(now)))
 	if err := a.writeDurably(ctx, batch); err != nil {
 		return err
 	}
@@ -154,7 +211,7 @@ func (a *Archive) Removed(ctx context.Context) (Extent, bool, error) {
 	return readExtentOf(ctx, a.store, pointerRemoved)
 }
 
-// SetRemoved durably records that everything before the first block and state is removed.
+// SetRemoved durably records that everything older than e is removed.
 func (a *Archive) SetRemoved(ctx context.Context, e Extent) error {
 	batch := a.store.NewBatch()
 	batch.SetPointer(pointerRemoved, appendExtent(nil, e))

@@ -196,7 +196,7 @@ func (h *History) AccessList(ctx context.Context, number uint64) ([]byte, error)
 		header, err := h.Header(ctx, number)
 		if err == nil && header.BlockAccessListHash != nil {
 			list, err := h.sourced.source.AccessList(ctx, header.Header)
-			return list, h.sourced.archive.Explain(number, false, err)
+			return list, h.sourced.archive.Explain(number, OfBlock, err)
 		}
 	}
 	return row, h.orPruned(number, err)

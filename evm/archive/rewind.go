@@ -24,8 +24,11 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 	if err != nil {
 		return rewind.Done{}, err
 	}
-	if to < extent.State {
-		return rewind.Done{}, &Pruned{Number: to, State: true, First: extent.State}
+	switch { // the blocks after it are executed on its state, for which they need its tries
+	case to < extent.State:
+		return rewind.Done{}, &Pruned{Kind: OfState, Number: to, First: extent.State}
+	case to < extent.Tries:
+		return rewind.Done{}, &Pruned{Kind: OfTries, Number: to, First: extent.Tries}
 	}
 	joining, under, err := readJoining(ctx, store)
 	if err != nil {

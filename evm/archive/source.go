@@ -50,18 +50,18 @@ func (a *Archive) Stores(number uint64) bool {
 	return number == 0 || ok && number <= settled.Number && number >= a.Extent().Blocks
 }
 
-// StoresState reports whether the archive itself has the state after a block.
-func (a *Archive) StoresState(number uint64) bool {
+// StoresState reports whether the archive itself has the state after a block, or that state's trie
+// nodes.
+func (a *Archive) StoresState(number uint64, kind Kind) bool {
 	settled, ok := a.Settled()
-	return ok && number <= settled.Number && number >= a.Extent().State
+	return ok && number <= settled.Number && number >= a.Extent().first(kind)
 }
 
-// Away means that a block that is not stored, or the state after it, could not be read from
-// the [Source].
+// Away means that something of a block that is not stored could not be read from the [Source].
 type Away struct {
-	Number      uint64 // the block that was asked for
-	State       bool   // its state was
-	First, Last uint64 // what is stored
+	Kind        Kind   // what was asked for
+	Number      uint64 // of which block
+	First, Last uint64 // of which blocks that is stored
 	Err         error  // why it could not be read
 }
 
@@ -70,7 +70,7 @@ func (e *Away) Error() string { return e.Place() + ": " + e.Err.Error() }
 // Place says what is stored.
 func (e *Away) Place() string {
 	if e.Number < e.First {
-		return (&Pruned{Number: e.Number, State: e.State, First: e.First}).Error()
+		return (&Pruned{Kind: e.Kind, Number: e.Number, First: e.First}).Error()
 	}
 	return fmt.Sprintf("block %d is not stored yet (the last block is %d)", e.Number, e.Last)
 }
@@ -78,10 +78,10 @@ func (e *Away) Place() string {
 // Unwrap returns why it could not be read.
 func (e *Away) Unwrap() error { return e.Err }
 
-// Explain returns an error of a source about a block, or about the state after it, with where
-// the archive itself begins. The error of an archive that has only the genesis, or that a
+// Explain returns an error of a source about something of a block, with where the archive itself
+// begins. The error of an archive that has only the genesis, or that a
 // source does not have the block either, stays as it is.
-func (a *Archive) Explain(number uint64, state bool, err error) error {
+func (a *Archive) Explain(number uint64, kind Kind, err error) error {
 	settled, _ := a.Settled()
 	if err == nil || errors.Is(err, ErrNotFound) || settled.Number == 0 {
 		return err
@@ -89,11 +89,7 @@ func (a *Archive) Explain(number uint64, state bool, err error) error {
 	if away := (*Away)(nil); errors.As(err, &away) {
 		return err
 	}
-	away := &Away{Number: number, State: state, First: a.Extent().Blocks, Last: settled.Number, Err: err}
-	if state {
-		away.First = a.Extent().State
-	}
-	return away
+	return &Away{Kind: kind, Number: number, First: a.Extent().first(kind), Last: settled.Number, Err: err}
 }
 
 const (
@@ -136,7 +132,7 @@ func (s *sourcedRows) Get(ctx context.Context, t *kv.Table, partition []byte, so
 		}
 	}
 	row, err := s.row(ctx, t, sort)
-	return append(dst, row...), s.archive.Explain(sort, false, err)
+	return append(dst, row...), s.archive.Explain(sort, OfBlock, err)
 }
 
 // row returns a row of a block of the source, or kv.ErrNotFound. The caller must not change it.

@@ -285,7 +285,7 @@ func (s *Start) Finish(ctx context.Context, first uint64, delta *evm.Delta, tota
 	if err := s.store.Sync(ctx); err != nil {
 		return nil, err
 	}
-	setExtent(s.batch, Extent{Blocks: first, State: s.at.Number})
+	setExtent(s.batch, Extent{Blocks: first, State: s.at.Number, Tries: s.at.Number})
 	rows.SetSettled(s.batch, s.at)
 	if err := s.flush(ctx, 0); err != nil {
 		return nil, err

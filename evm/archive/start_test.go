@@ -129,7 +129,7 @@ func TestPruned(t *testing.T) {
 		g.block()
 	}
 	a := startedAt(t, g, 12)
-	if got := a.Extent(); got != (Extent{Blocks: 12, State: 12}) {
+	if got := a.Extent(); got != (Extent{Blocks: 12, State: 12, Tries: 12}) {
 		t.Errorf("it begins with %+v", got)
 	}
 	if _, err := a.Header(t.Context(), 0); err != nil {
@@ -143,13 +143,13 @@ func TestPruned(t *testing.T) {
 		func() error { return a.CheckRange(0, 12) },
 	} {
 		var got *Pruned
-		if err := read(); !errors.As(err, &got) || got.First != want.First || got.State {
+		if err := read(); !errors.As(err, &got) || got.First != want.First || got.Kind != OfBlock {
 			t.Errorf("block 11: %v", err)
 		}
 	}
 	for _, number := range []uint64{0, 11} {
 		var got *Pruned
-		if _, err := a.StateAt(number).Account(t.Context(), common.Hash{}); !errors.As(err, &got) || *got != (Pruned{Number: number, State: true, First: 12}) {
+		if _, err := a.StateAt(number).Account(t.Context(), common.Hash{}); !errors.As(err, &got) || *got != (Pruned{Kind: OfState, Number: number, First: 12}) {
 			t.Errorf("state of block %d: %v", number, err)
 		}
 		if _, err := a.StateAt(number).Node(t.Context(), common.Hash{}, nil, common.Hash{}); !errors.As(err, &got) {
@@ -175,7 +175,7 @@ func TestExecuted(t *testing.T) {
 	for began, a := range map[uint64]*Archive{0: grown(t, g), 12: started} {
 		for _, move := range []bool{false, true} {
 			if move {
-				if err := a.SetFirst(t.Context(), Extent{Blocks: 13, State: 17}); err != nil {
+				if err := a.SetFirst(t.Context(), Extent{Blocks: 13, State: 17, Tries: 17}); err != nil {
 					t.Fatal(err)
 				}
 				reopened, err := Open(t.Context(), a.store)

@@ -105,7 +105,7 @@ func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash co
 		return s.readNode(ctx, owner, path, hash)
 	}
 	if blob, ok := s.nodes.Get(hash); ok {
-		return blob, s.history.CheckState(s.number)
+		return blob, s.history.CheckTries(s.number)
 	}
 	blob, err := s.readNode(ctx, owner, path, hash)
 	if err == nil {
@@ -132,7 +132,7 @@ func (s State) nodeAt(ctx context.Context, owner common.Hash, path []byte, hash 
 	defer stateRooms.Put(room)
 	key := appendNodeKey(room.key[:0], owner, string(path))
 	row, _, err := NewestNode(ctx, s.history.rows, key, s.number, nil)
-	if pruned := s.history.CheckState(s.number); pruned != nil { // rows may have been removed meanwhile
+	if pruned := s.history.CheckTries(s.number); pruned != nil { // rows may have been removed meanwhile
 		return nil, pruned
 	}
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {

@@ -2,10 +2,8 @@ package archive_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -24,7 +22,7 @@ import (
 
 // smallWindow is the window of these tests, and exact moves it with each block.
 var (
-	smallWindow = window.Window{State: 40, History: 60}
+	smallWindow = window.Window{Proofs: 20, State: 40, History: 60}
 	exact       = window.Options{Ancestors: 1}
 )
 
@@ -63,11 +61,21 @@ func TestWindowTurnover(t *testing.T) {
 	raced.Skip(t)
 	const last = 420
 	chain := archive.GrowChain(t, 1300, last)
-	for name, piecewise := range map[string]bool{"at once": false, "piecewise": true} {
+	for _, test := range []struct {
+		name      string
+		window    window.Window
+		piecewise bool
+		want      archive.Extent
+	}{
+		{"at once", smallWindow, false, archive.Extent{Blocks: last - 59, State: last - 39, Tries: last - 19}},
+		{"piecewise", smallWindow, true, archive.Extent{Blocks: last - 59, State: last - 39, Tries: last - 19}},
+		{"all proofs", window.Window{State: 40, History: 60}, false, archive.Extent{Blocks: last - 59, State: last - 39, Tries: last - 39}},
+		{"all states", window.Window{Proofs: 20}, false, archive.Extent{Tries: last - 19}},
+	} {
 		for _, work := range []time.Duration{0, 1} { // 1: each slice of a table is one partition
-			t.Run(fmt.Sprint(name, " ", work), func(t *testing.T) {
+			t.Run(fmt.Sprint(test.name, " ", work), func(t *testing.T) {
 				store := chain.Between(t, 0, 0)
-				if piecewise {
+				if test.piecewise {
 					store = &kvtest.Piecewise{Store: store}
 				}
 				a := openArchive(t, store)
@@ -75,36 +83,40 @@ func TestWindowTurnover(t *testing.T) {
 				options.Steps, options.Work = 10, work
 				for block := uint64(7); block < last; block += 7 {
 					chain.Append(t, a, block)
-					mustMove(t, a, store, smallWindow, options)
+					mustMove(t, a, store, test.window, options)
 				}
 				chain.Append(t, a, last)
-				mustMove(t, a, store, smallWindow, exact)
-				if got, want := a.Extent(), (archive.Extent{Blocks: last - 59, State: last - 39}); got != want {
-					t.Fatalf("it begins with %+v, want %+v", got, want)
+				mustMove(t, a, store, test.window, exact)
+				if got := a.Extent(); got != test.want {
+					t.Fatalf("it begins with %+v, want %+v", got, test.want)
 				}
 				chain.CheckStates(t, a)
 				tables := archive.NamedTables()
 				got := rowsOf(t, store)
-				fresh := rowsOf(t, chain.Between(t, last-39, last))
-				states := []*kv.Table{tables.Accounts, tables.Slots, tables.TrieNodes}
-				count, size := of(got, states...)
-				wantCount, wantSize := of(fresh, states...)
-				t.Logf("%d rows of %d bytes, a new archive has %d of %d", count, size, wantCount, wantSize)
-				if !piecewise && (count != wantCount || size > wantSize*115/100) {
-					t.Errorf("%d rows of %d bytes, want %d and at most 15%% more than %d", count, size, wantCount, wantSize)
-				}
-				if piecewise && (count < wantCount || count > wantCount*2) {
-					t.Errorf("%d rows, want %d and those that differences need", count, wantCount)
-				}
-				checkBlockRows(t, chain, store, last)
+				checkTurnover(t, got, rowsOf(t, chain.Between(t, test.want.State, last)), test.piecewise, tables.Accounts, tables.Slots)
+				checkTurnover(t, got, rowsOf(t, chain.Between(t, test.want.Tries, last)), test.piecewise, tables.TrieNodes)
+				checkBlockRows(t, chain, store, test.want.Blocks, last)
 			})
 		}
 	}
 }
 
-// checkBlockRows compares the rows of blocks with those of a whole archive from the first block
-// on.
-func checkBlockRows(t *testing.T, chain archive.Chain, store kv.Store, last uint64) {
+// checkTurnover compares rows of an archive with those of a new one.
+func checkTurnover(t *testing.T, got, fresh map[string]string, piecewise bool, tables ...*kv.Table) {
+	t.Helper()
+	count, size := of(got, tables...)
+	wantCount, wantSize := of(fresh, tables...)
+	t.Logf("%d rows of %d bytes, a new archive has %d of %d", count, size, wantCount, wantSize)
+	if !piecewise && (count != wantCount || size > wantSize*115/100) {
+		t.Errorf("%d rows of %d bytes, want %d and at most 15%% more than %d", count, size, wantCount, wantSize)
+	}
+	if piecewise && (count < wantCount || count > wantCount*2) {
+		t.Errorf("%d rows, want %d and those that differences need", count, wantCount)
+	}
+}
+
+// checkBlockRows compares the rows of blocks from a first one on with those of a whole archive.
+func checkBlockRows(t *testing.T, chain archive.Chain, store kv.Store, first, last uint64) {
 	t.Helper()
 	whole := chain.Between(t, 0, last)
 	tables := archive.NamedTables()
@@ -115,7 +127,7 @@ func checkBlockRows(t *testing.T, chain archive.Chain, store kv.Store, last uint
 				if err != nil {
 					t.Fatal(err)
 				}
-				if block := table.BlockOf(row.Sort); from == store || block == 0 || block > last-60 {
+				if block := table.BlockOf(row.Sort); from == store || block == 0 || block >= first {
 					(*to)[fmt.Sprintf("%x %d", row.Partition, row.Sort)] = string(row.Value)
 				}
 			}
@@ -169,83 +181,6 @@ func TestWindowKilled(t *testing.T) {
 	}
 }
 
-// walked checks where walks begin that continue others.
-type walked struct {
-	kv.Store
-	t     *testing.T
-	again int
-	last  string
-}
-
-func (w *walked) WalkAfter(ctx context.Context, table *kv.Table, after []byte, from uint64) iter.Seq2[kv.Row, error] {
-	if after != nil {
-		w.again++
-		if place := fmt.Sprintf("%s %x", table.Name, after); place == w.last {
-			w.t.Errorf("two walks begin after %s: the second reads past what was removed", place)
-		} else {
-			w.last = place
-		}
-		if _, _, err := w.Newest(ctx, table, after, ^uint64(0), nil); err != nil {
-			w.t.Errorf("a walk of %s begins after partition %x: %v", table.Name, after, err)
-		}
-	}
-	return w.Store.WalkAfter(ctx, table, after, from)
-}
-
-// TestWindowWalks: a removal in slices never walks twice over the same partitions, also where
-// it has removed all of their rows.
-func TestWindowWalks(t *testing.T) {
-	const last = 200
-	chain := archive.GrowChain(t, 1330, last)
-	for _, piecewise := range []bool{false, true} {
-		var store kv.Store = &walked{Store: chain.Between(t, 0, last), t: t}
-		counted := store.(*walked)
-		if piecewise {
-			store = &kvtest.Piecewise{Store: store}
-		}
-		options := exact
-		options.Work = 1 // each slice is one partition
-		mustMove(t, openArchive(t, store), store, smallWindow, options)
-		if counted.again < 100 {
-			t.Errorf("the removal had %d slices, want 100 or more", counted.again)
-		}
-	}
-}
-
-// weighed is a store that weighs what is written to it.
-type weighed struct {
-	kv.Store
-	most int // bytes of a batch
-}
-
-func (w *weighed) Write(ctx context.Context, b kv.Batch) error {
-	w.most = max(w.most, b.Bytes())
-	return w.Store.Write(ctx, b)
-}
-
-// TestWindowBatches: a removal is written in small batches, also where each partition loses all
-// of its rows.
-func TestWindowBatches(t *testing.T) {
-	const last, emptied, most = 100, 2000, 20 << 10
-	disk := archive.GrowChain(t, 1340, last).Between(t, 0, last)
-	b := disk.NewBatch()
-	for i := range uint64(emptied) {
-		b.Put(archive.NamedTables().TracePostings, binary.BigEndian.AppendUint64(make([]byte, 12), i), 1, []byte("row"))
-	}
-	if err := disk.Write(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	measured := &weighed{Store: disk}
-	store := &kvtest.Piecewise{Store: measured}
-	mustMove(t, openArchive(t, store), store, smallWindow, exact)
-	if measured.most > most {
-		t.Errorf("a batch of %d bytes, want %d at most", measured.most, most)
-	}
-	for row, err := range disk.Walk(t.Context(), archive.NamedTables().TracePostings, 0) {
-		t.Fatalf("a row of %x at %d is left, %v", row.Partition, row.Sort, err)
-	}
-}
-
 // TestWindowReaders: whoever reads while the window moves gets the right state, or is told
 // that it is pruned.
 func TestWindowReaders(t *testing.T) {
@@ -270,11 +205,12 @@ func TestWindowReaders(t *testing.T) {
 }
 
 func readUntil(ctx context.Context, done <-chan struct{}, chain archive.Chain, a *archive.Archive, random *rand.Rand) error {
-	for reads, pruned := 0, 0; ; reads++ {
+	pruned := make(map[archive.Kind]int)
+	for reads := 0; ; reads++ {
 		select {
 		case <-done:
-			if pruned == 0 || pruned == reads {
-				return fmt.Errorf("%d of %d reads were pruned", pruned, reads)
+			if states, tries := pruned[archive.OfState], pruned[archive.OfTries]; states == 0 || tries == 0 || states+tries == reads {
+				return fmt.Errorf("of %d reads %d states and %d tries were pruned", reads, states, tries)
 			}
 			return nil
 		default:
@@ -284,8 +220,8 @@ func readUntil(ctx context.Context, done <-chan struct{}, chain archive.Chain, a
 		number := max(first, 3) - 3 + random.Uint64N(settled.Number-first+4)
 		number = min(number, settled.Number)
 		err := chain.CheckRead(ctx, a, number, random)
-		if refused := (*archive.Pruned)(nil); errors.As(err, &refused) && refused.First > number && refused.State {
-			pruned++
+		if refused := (*archive.Pruned)(nil); errors.As(err, &refused) && refused.First > number && refused.Kind != archive.OfBlock {
+			pruned[refused.Kind]++
 		} else if err != nil {
 			return err
 		}
@@ -298,17 +234,19 @@ func TestWindowIsRewound(t *testing.T) {
 	store := chain.Between(t, 0, 120)
 	mustMove(t, openArchive(t, store), store, smallWindow, exact)
 	var pruned *archive.Pruned
-	if _, err := archive.Rewind(t.Context(), store, 80, nil); !errors.As(err, &pruned) || pruned.First != 81 {
-		t.Errorf("rewind below the window: %v", err)
+	for to, want := range map[uint64]archive.Pruned{80: {archive.OfState, 80, 81}, 100: {archive.OfTries, 100, 101}} {
+		if _, err := archive.Rewind(t.Context(), store, to, nil); !errors.As(err, &pruned) || *pruned != want {
+			t.Errorf("rewind below the window: %v, want %+v", err, want)
+		}
 	}
-	for _, to := range []uint64{110, 82} {
+	for _, to := range []uint64{110, 102} {
 		if _, err := archive.Rewind(t.Context(), store, to, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a := openArchive(t, store)
 	mustMove(t, a, store, smallWindow, exact)
-	if a.Extent().State != 81 {
+	if want := (archive.Extent{Blocks: 61, State: 81, Tries: 101}); a.Extent() != want {
 		t.Errorf("it begins with %+v", a.Extent())
 	}
 	chain.Append(t, a, 140)
@@ -324,10 +262,10 @@ func TestWiderWindow(t *testing.T) {
 	a := openArchive(t, store)
 	mustMove(t, a, store, smallWindow, exact)
 	wider := window.Window{State: 70}
-	for _, test := range []struct{ block, state uint64 }{{120, 81}, {140, 81}, {150, 81}, {160, 91}, {200, 131}} {
+	for _, test := range []struct{ block, state, tries uint64 }{{120, 81, 101}, {140, 81, 101}, {150, 81, 101}, {160, 91, 101}, {200, 131, 131}} {
 		chain.Append(t, a, test.block)
 		mustMove(t, a, store, wider, exact)
-		if got := a.Extent(); got != (archive.Extent{Blocks: 61, State: test.state}) {
+		if got := a.Extent(); got != (archive.Extent{Blocks: 61, State: test.state, Tries: test.tries}) {
 			t.Errorf("at block %d it begins with %+v, want the state of %d", test.block, got, test.state)
 		}
 	}
@@ -337,6 +275,7 @@ func TestWiderWindow(t *testing.T) {
 func TestWindowCheck(t *testing.T) {
 	for w, ok := range map[window.Window]bool{
 		{}: true, {State: 5}: true, {State: 5, History: 5}: true, {State: 5, History: 4}: false, {History: 4}: false,
+		{Proofs: 5}: true, {Proofs: 5, State: 5, History: 5}: true, {Proofs: 6, State: 5}: false, {Proofs: 3, History: 4}: false,
 	} {
 		if err := w.Check(); (err == nil) != ok {
 			t.Errorf("%+v: %v", w, err)
@@ -353,6 +292,17 @@ func TestWindowIsJoined(t *testing.T) {
 	lower := chain.Between(t, 0, 81)
 	if _, err := join.Run(t.Context(), upper, lower, join.Options{}); !errors.Is(err, join.ErrFit) || !contains(err, "older history was removed") {
 		t.Errorf("joined from below: %v", err)
+	}
+	for _, all := range []bool{true, false} {
+		proven := chain.Between(t, 0, 120)
+		mustMove(t, openArchive(t, proven), proven, window.Window{Proofs: 30, State: 40}, exact)
+		into, from := lower, proven
+		if all {
+			into, from = proven, lower
+		}
+		if _, err := join.Run(t.Context(), into, from, join.Options{}); !errors.Is(err, join.ErrFit) || !contains(err, "states from block 81 on, but trie nodes from block 91 on only") {
+			t.Errorf("joined without all trie nodes: %v", err)
+		}
 	}
 	mustJoin(t, lower, upper)
 	checkSameRows(t, rowsOf(t, chain.Between(t, 0, 120)), rowsOf(t, lower))

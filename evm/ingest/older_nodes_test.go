@@ -200,7 +200,7 @@ func TestOlderFromNodes(t *testing.T) {
 		if err := o.fetch(t.Context(), n, o.node("b")); err != nil {
 			t.Fatal(err)
 		}
-		if got := o.archive.Extent(); got != (archive.Extent{State: startNumber}) {
+		if got := o.archive.Extent(); got != (archive.Extent{State: startNumber, Tries: startNumber}) {
 			t.Errorf("it begins with %+v, want block 0", got)
 		}
 		o.verify()
@@ -221,7 +221,7 @@ func TestOlderThanBlockOne(t *testing.T) {
 	if err := o.fetch(t.Context(), o.node("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.archive.SetFirst(t.Context(), archive.Extent{Blocks: 1, State: startNumber}); err != nil {
+	if err := o.archive.SetFirst(t.Context(), archive.Extent{Blocks: 1, State: startNumber, Tries: startNumber}); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.fetch(t.Context(), o.node("b")); err != nil {

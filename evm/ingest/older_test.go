@@ -70,7 +70,7 @@ func TestAddOlder(t *testing.T) {
 	}
 	sound := func(first uint64) {
 		t.Helper()
-		if got := a.Extent(); got != (archive.Extent{Blocks: first, State: startNumber}) {
+		if got := a.Extent(); got != (archive.Extent{Blocks: first, State: startNumber, Tries: startNumber}) {
 			t.Errorf("it begins with %+v, want block %d", got, first)
 		}
 		report, err := verify.Run(t.Context(), store, verify.Options{To: audit.Head, Full: true}, nil)

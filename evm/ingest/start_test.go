@@ -233,7 +233,7 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Extent(); got != (archive.Extent{State: startNumber}) {
+	if got := a.Extent(); got != (archive.Extent{State: startNumber, Tries: startNumber}) {
 		t.Errorf("it begins with %+v", got)
 	}
 	s.check(store, a)

@@ -54,12 +54,13 @@ type Entries struct {
 
 // Retention is how much history a network keeps.
 type Retention struct {
-	State   family.Span `yaml:"state"`   // states, with proofs and traces
+	Proofs  family.Span `yaml:"proofs"`  // proofs of states, and state roots of simulations
+	State   family.Span `yaml:"state"`   // states, with calls and traces
 	History family.Span `yaml:"history"` // blocks, receipts, logs
 }
 
 func (r Retention) window() window.Window {
-	return window.Window{State: uint64(r.State), History: uint64(r.History)}
+	return window.Window{Proofs: uint64(r.Proofs), State: uint64(r.State), History: uint64(r.History)}
 }
 
 // Engine is how a consensus client reaches a network that it drives.

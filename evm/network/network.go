@@ -168,6 +168,9 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	if extent.State > extent.Blocks {
 		status.FirstState = extent.State
 	}
+	if extent.Tries > extent.State {
+		status.FirstProof = extent.Tries
+	}
 	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
 	status.Settled = settled.Number
 	status.UnknownFork = unknownFork(n.config)

@@ -36,7 +36,7 @@ func (r *retention) status() *family.Retention {
 	if r == nil {
 		return nil
 	}
-	status := &family.Retention{State: r.window.State, History: r.window.History, Removing: r.remover.Removing(), Rows: r.remover.Rows()}
+	status := &family.Retention{Proofs: r.window.Proofs, State: r.window.State, History: r.window.History, Removing: r.remover.Removing(), Rows: r.remover.Rows()}
 	if stopped := r.task.Stopped(); stopped != nil {
 		status.Problem = stopped.Err.Error()
 	}

@@ -27,7 +27,7 @@ func windowed(t *testing.T, store kv.Store, w window.Window) error {
 // later blocks, and says what it holds.
 func TestRetention(t *testing.T) {
 	genesis, blocks := ingesttest.Genesis(t), ingesttest.Chain(t)
-	w := window.Window{State: 8, History: 12}
+	w := window.Window{Proofs: 4, State: 8, History: 12}
 	for cuts := 0; ; cuts += 3 + cuts/2 {
 		store := ingesttest.Store(t)
 		importBlocks(t, store, genesis, blocks[:30])
@@ -55,7 +55,7 @@ func TestRetention(t *testing.T) {
 // checkWindow checks what a network with a window says that it holds.
 func checkWindow(t *testing.T, store kv.Store, w window.Window) {
 	t.Helper()
-	entries := &Entries{Retention: Retention{State: family.Span(w.State), History: family.Span(w.History)}}
+	entries := &Entries{Retention: Retention{Proofs: family.Span(w.Proofs), State: family.Span(w.State), History: family.Span(w.History)}}
 	n, err := Family{}.Open(t.Context(), store, entries, false)
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +64,10 @@ func checkWindow(t *testing.T, store kv.Store, w window.Window) {
 		t.Fatal(err)
 	}
 	status, err := n.Status(t.Context())
-	if err != nil || status.First != ingesttest.ChainBlocks-w.History+1 || status.FirstState != ingesttest.ChainBlocks-w.State+1 {
+	if err != nil || status.First != ingesttest.ChainBlocks-w.History+1 || status.FirstState != ingesttest.ChainBlocks-w.State+1 || status.FirstProof != ingesttest.ChainBlocks-w.Proofs+1 {
 		t.Errorf("%+v, %v", status, err)
 	}
-	if kept := status.Retention; kept == nil || kept.State != w.State || kept.History != w.History || kept.Problem != "" {
+	if kept := status.Retention; kept == nil || kept.Proofs != w.Proofs || kept.State != w.State || kept.History != w.History || kept.Problem != "" {
 		t.Errorf("retention: %+v", kept)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -53,7 +53,7 @@ func TestPagesWhileAWindowMoves(t *testing.T) {
 			open = append(open, paging{from, token, code})
 		}
 	}
-	if err := s.network.archive.SetFirst(t.Context(), archive.Extent{Blocks: first, State: 11}); err != nil {
+	if err := s.network.archive.SetFirst(t.Context(), archive.Extent{Blocks: first, State: 11, Tries: 11}); err != nil {
 		t.Fatal(err)
 	}
 	for _, removed := range []bool{false, true} {
@@ -81,7 +81,7 @@ func TestEventsOfAWindow(t *testing.T) {
 		t.Fatalf("blocks %v, code %d before blocks are removed, want one below %d", numbers, code, first)
 	}
 	_, token, _ := page(kind + `"chunk_size":1`)
-	if err := s.network.archive.SetFirst(t.Context(), archive.Extent{Blocks: first, State: 11}); err != nil {
+	if err := s.network.archive.SetFirst(t.Context(), archive.Extent{Blocks: first, State: 11, Tries: 11}); err != nil {
 		t.Fatal(err)
 	}
 	for _, removed := range []bool{false, true} {

@@ -156,7 +156,7 @@ func (s *windowServer) begins(want archive.Extent) {
 		s.t.Fatalf("eth_capabilities: %s %+v", a.Result, a.Error)
 	}
 	for kind, first := range map[string]uint64{
-		"state": want.State, "stateproofs": want.State, "tx": want.Blocks, "logs": want.Blocks, "receipts": want.Blocks, "blocks": want.Blocks,
+		"state": want.State, "stateproofs": want.Tries, "tx": want.Blocks, "logs": want.Blocks, "receipts": want.Blocks, "blocks": want.Blocks,
 	} {
 		if got, ok := c[kind]; !ok || uint64(got.OldestBlock) != first {
 			s.t.Errorf("eth_capabilities: %s from block %d on, want %d", kind, got.OldestBlock, first)
@@ -175,14 +175,24 @@ func (s *windowServer) check(want archive.Extent) {
 	noState := fmt.Sprintf("(the first block with state is %d)", want.State)
 	for _, q := range []struct{ method, params string }{ // %s is a block
 		{"eth_getBalance", `["0x00000000000000000000000000000000000000aa",%s]`},
-		{"eth_getProof", `["0x00000000000000000000000000000000000000aa",[],%s]`},
+		{"eth_getAccountInfo", `["0x00000000000000000000000000000000000000aa",%s]`},
 		{"eth_call", `[{"to":"0x00000000000000000000000000000000000000aa"},%s]`},
+		{"eth_callMany", `[[{"transactions":[{"to":"0x00000000000000000000000000000000000000aa"}]}],{"blockNumber":%s}]`},
+		{"eth_createAccessList", `[{"to":"0x00000000000000000000000000000000000000aa"},%s]`},
+		{"eth_estimateGas", `[{"to":"0x00000000000000000000000000000000000000aa"},%s]`},
 	} {
 		s.answers(q.method, fmt.Sprintf(q.params, quoted(want.State)))
 		s.pruned(q.method, fmt.Sprintf(q.params, quoted(want.State-1)), noState)
 	}
-	s.answers("debug_traceBlockByNumber", `[`+quoted(want.State+1)+`]`)
-	s.pruned("debug_traceBlockByNumber", `[`+quoted(want.State)+`]`, noState)
+	for method, more := range map[string]string{
+		"debug_traceBlockByNumber": "", "trace_block": "", "trace_replayBlockTransactions": `,["trace","stateDiff"]`,
+	} {
+		s.answers(method, `[`+quoted(want.State+1)+more+`]`)
+		s.pruned(method, `[`+quoted(want.State)+more+`]`, noState)
+	}
+	s.answers("debug_getModifiedAccountsByNumber", fmt.Sprintf("[%d]", want.State+1))
+	s.pruned("debug_getModifiedAccountsByNumber", fmt.Sprintf("[%d]", want.State), noState)
+	s.checkTries(want)
 	s.answers("ots_getTransactionBySenderAndNonce", s.senderAndNonce(want.State+1))
 	s.pruned("ots_getTransactionBySenderAndNonce", s.senderAndNonce(want.State), noState)
 	noBlock := fmt.Sprintf("(the first block is %d)", want.Blocks)
@@ -195,6 +205,25 @@ func (s *windowServer) check(want archive.Extent) {
 	s.pruned("eth_getLogs", logs(want.Blocks-1), noBlock)
 	s.answers("eth_getBlockByNumber", `["0x0",false]`)
 	s.checkEvents(want.Blocks)
+}
+
+// checkTries asks for what is made of trie nodes: at the first block that has them, and at older ones, of
+// which the states may be stored.
+func (s *windowServer) checkTries(want archive.Extent) {
+	s.t.Helper()
+	for method, params := range map[string]string{ // %s is a block
+		"eth_getProof":       `["0x00000000000000000000000000000000000000aa",[],%s]`,
+		"eth_simulateV1":     `[{"blockStateCalls":[{}]},%s]`,
+		"debug_accountRange": `[%s,"0x",5,true,true,true]`,
+	} {
+		s.answers(method, fmt.Sprintf(params, quoted(want.Tries)))
+		for below := want.State; below < want.Tries; below++ {
+			s.pruned(method, fmt.Sprintf(params, quoted(below)), fmt.Sprintf("(the first block with trie nodes is %d)", want.Tries))
+		}
+		s.pruned(method, fmt.Sprintf(params, quoted(want.State-1)), fmt.Sprintf("(the first block with state is %d)", want.State))
+	}
+	s.answers("debug_executionWitness", `[`+quoted(want.Tries+1)+`]`)
+	s.pruned("debug_executionWitness", `[`+quoted(want.Tries)+`]`, fmt.Sprintf("(the first block with trie nodes is %d)", want.Tries))
 }
 
 // senderAndNonce returns those of the first transaction of a block as parameters.
@@ -258,7 +287,7 @@ func quoted(block uint64) string { return fmt.Sprintf("%q", hexutil.EncodeUint64
 // TestServedWindow moves the window of a network that is served and follows. Every question is
 // answered or refused with the first block, and a subscription gets every head.
 func TestServedWindow(t *testing.T) {
-	s := serveWindow(t, window.Window{State: 8, History: 12})
+	s := serveWindow(t, window.Window{Proofs: 4, State: 8, History: 12})
 	socket, _, err := websocket.Dial(t.Context(), "ws://"+s.at+"/ws/v3/"+windowKey, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -297,19 +326,19 @@ func TestServedWindow(t *testing.T) {
 		s.answers("eth_getTransactionReceipt", `["`+s.chain[n+1].Transactions()[0].Hash().Hex()+`"]`)
 	}
 	s.move()
-	s.check(archive.Extent{Blocks: 7, State: 11})
+	s.check(archive.Extent{Blocks: 7, State: 11, Tries: 15})
 	s.checkGone(s.chain[6], true)
 	s.grow(40, 38)
 	heads(40)
-	s.check(archive.Extent{Blocks: 7, State: 11})
-	if err := s.network.archive.SetFirst(t.Context(), archive.Extent{Blocks: 27, State: 31}); err != nil {
+	s.check(archive.Extent{Blocks: 7, State: 11, Tries: 15})
+	if err := s.network.archive.SetFirst(t.Context(), archive.Extent{Blocks: 27, State: 31, Tries: 35}); err != nil {
 		t.Fatal(err)
 	}
 	for _, removed := range []bool{false, true} {
 		if removed {
 			s.move()
 		}
-		s.check(archive.Extent{Blocks: 27, State: 31})
+		s.check(archive.Extent{Blocks: 27, State: 31, Tries: 35})
 		s.checkGone(s.chain[26], removed)
 	}
 	if s.remover.Rows() == 0 || s.remover.Removing() {

@@ -35,7 +35,7 @@ func (v *View) Prove(ctx context.Context, number uint64, address common.Address,
 	if err != nil {
 		return nil, err
 	}
-	state := v.State(number)
+	state := v.stateWithTries(number)
 	if deferred, ok := deferredChecks(state); ok {
 		proof, err := v.prove(ctx, deferred, number, header.Root, address, slots)
 		damaged := errors.Is(err, archive.ErrCorrupt) || errors.Is(err, evm.ErrMissing) || err == nil && !deferred.Right()

@@ -24,7 +24,7 @@ func (v *View) EachAccount(ctx context.Context, number uint64, from common.Hash,
 	if err != nil {
 		return err
 	}
-	return execute.EachLeaf(ctx, v.State(number), execute.TrieID{Root: header.Root}, from, func(hash common.Hash, value []byte) (bool, error) {
+	return execute.EachLeaf(ctx, v.stateWithTries(number), execute.TrieID{Root: header.Root}, from, func(hash common.Hash, value []byte) (bool, error) {
 		account := new(types.StateAccount)
 		if err := rlp.DecodeBytes(value, account); err != nil {
 			return false, fmt.Errorf("%w: account %x in the state trie of block %d: %v", archive.ErrCorrupt, hash, number, err)
@@ -38,7 +38,7 @@ func (v *View) EachAccount(ctx context.Context, number uint64, from common.Hash,
 // is the hash of the address, root the account's storage root.
 func (v *View) EachSlot(ctx context.Context, number uint64, account, root, from common.Hash, found func(hash, value common.Hash) (more bool, err error)) error {
 	id := execute.TrieID{Owner: account, Root: root}
-	return execute.EachLeaf(ctx, v.State(number), id, from, func(hash common.Hash, value []byte) (bool, error) {
+	return execute.EachLeaf(ctx, v.stateWithTries(number), id, from, func(hash common.Hash, value []byte) (bool, error) {
 		_, word, _, err := rlp.Split(value)
 		if err != nil || len(word) > common.HashLength {
 			return false, fmt.Errorf("%w: slot %x of %x is not a word: %x", archive.ErrCorrupt, hash, account, value)
@@ -112,7 +112,7 @@ func (v *View) Witness(ctx context.Context, number uint64) (*execute.Witness, er
 	if err != nil {
 		return nil, err
 	}
-	parent, err := v.parent(ctx, number-1)
+	parent, err := v.parentWithTries(ctx, number-1)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"ashlar/evm"
+	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/proven"
 	"ashlar/history/tip"
@@ -102,15 +103,15 @@ func (v *View) weakenAbsent(ctx context.Context) {
 	}
 }
 
-// hasRemoteState reports whether the state after a block is read from other nodes.
-func (v *View) hasRemoteState(number uint64) bool {
+// hasRemoteState reports whether the state after a block, or its trie nodes, are read from other nodes.
+func (v *View) hasRemoteState(number uint64, kind archive.Kind) bool {
 	switch {
 	case v.chain.remote == nil:
 		return false
 	case v.branch != nil && number > v.branch.Settled().Number:
 		return v.remote
 	}
-	return !v.chain.archive.StoresState(number)
+	return !v.chain.archive.StoresState(number, kind)
 }
 
 // remoteState is the state after a block, read from other nodes.
@@ -118,12 +119,13 @@ type remoteState struct {
 	*proven.State
 	view   *View
 	number uint64
+	kind   archive.Kind // why it is read from other nodes
 }
 
 var _ evm.Named = remoteState{}
 
 // remoteState returns the state after a block, read from other nodes.
-func (v *View) remoteState(number uint64) remoteState {
+func (v *View) remoteState(number uint64, kind archive.Kind) remoteState {
 	state := v.chain.remote.StateAt(func(ctx context.Context) (*types.Header, error) {
 		header, err := v.Header(ctx, number)
 		if err != nil {
@@ -131,14 +133,14 @@ func (v *View) remoteState(number uint64) remoteState {
 		}
 		return header.Header, nil
 	})
-	return remoteState{state, v, number}
+	return remoteState{state, v, number, kind}
 }
 
 // explain returns an error with where the own state begins. It also records how the answer is
 // verified.
 func (s remoteState) explain(ctx context.Context, err error) error {
 	jsonrpc.Weaken(ctx, jsonrpc.Proven)
-	return s.view.chain.archive.Explain(s.number, true, err)
+	return s.view.chain.archive.Explain(s.number, s.kind, err)
 }
 
 // Account implements [evm.State].

@@ -154,7 +154,7 @@ func (v *View) TraceCalls(ctx context.Context, number uint64, options execute.Ca
 // SimulateBlocks runs blocks of calls that would follow a block of the view, as
 // [execute.Executor.SimulateBlocks] does.
 func (v *View) SimulateBlocks(ctx context.Context, number uint64, blocks []execute.BlockCalls, options execute.SimulationOptions, done func(*execute.SimulatedBlock) error) error {
-	parent, err := v.parent(ctx, number)
+	parent, err := v.parentWithTries(ctx, number)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (v *View) SimulateBlocks(ctx context.Context, number uint64, blocks []execu
 		messages = append(messages, blocks[i].Calls...)
 	}
 	prefetchCalls(ctx, parent.State, messages...)
-	options.SideBySide = v.history.Ahead() || v.hasRemoteState(number)
+	options.SideBySide = v.history.Ahead() || v.hasRemoteState(number, archive.OfTries)
 	return v.Executor().SimulateBlocks(ctx, parent, blocks, options, done)
 }
 
@@ -174,4 +174,17 @@ func (v *View) parent(ctx context.Context, number uint64) (execute.Parent, error
 		return execute.Parent{}, err
 	}
 	return execute.Parent{Header: header.Header, State: v.State(number), Ancestors: archive.Ancestors{History: v.history}}, nil
+}
+
+// parentWithTries is [View.parent] for who computes the state roots of the children. If that state's trie
+// nodes are not stored, the error is a [*archive.Pruned].
+func (v *View) parentWithTries(ctx context.Context, number uint64) (execute.Parent, error) {
+	parent, err := v.parent(ctx, number)
+	if err != nil {
+		return parent, err
+	}
+	if parent.State = v.stateWithTries(number); !v.hasRemoteState(number, archive.OfTries) {
+		err = v.history.CheckTries(number)
+	}
+	return parent, err
 }

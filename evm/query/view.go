@@ -211,10 +211,18 @@ func (v *View) Extent() archive.Extent {
 const cachedTries = 128
 
 // State returns the state after a block of the view, which must not be above the head.
-// Reading it returns a [*archive.Pruned] if the block is older than the first one with state.
-func (v *View) State(number uint64) evm.State {
-	if v.hasRemoteState(number) {
-		return v.remoteState(number)
+// Reading it returns a [*archive.Pruned] if the block is older than the first one with state, and reading
+// its trie nodes if it is older than the first one with these.
+func (v *View) State(number uint64) evm.State { return v.stateFor(number, archive.OfState) }
+
+// stateWithTries returns the same state for those who read its trie nodes. An archive may have older
+// states without them.
+func (v *View) stateWithTries(number uint64) evm.State { return v.stateFor(number, archive.OfTries) }
+
+// stateFor returns the state after a block, for those who read of it what kind says.
+func (v *View) stateFor(number uint64, kind archive.Kind) evm.State {
+	if v.hasRemoteState(number, kind) {
+		return v.remoteState(number, kind)
 	}
 	state := v.history.StateAt(number)
 	if number+cachedTries > v.head.Number {

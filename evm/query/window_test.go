@@ -39,7 +39,7 @@ func TestLogPageBehindTheWindow(t *testing.T) {
 			return nil
 		}
 		moved = true
-		return c.chain.archive.SetFirst(t.Context(), archive.Extent{Blocks: 20, State: 30})
+		return c.chain.archive.SetFirst(t.Context(), archive.Extent{Blocks: 20, State: 30, Tries: 30})
 	})
 	wantPruned(t, "moved", err, 20)
 	visit := func(*Log) error { return nil }
@@ -141,7 +141,7 @@ func newTraceChain(t *testing.T, one common.Address) (*View, *movingRows) {
 	}
 	settled, _ := a.Settled()
 	rows := &movingRows{Reader: a.Rows(), move: func() {
-		if err := a.SetFirst(t.Context(), archive.Extent{Blocks: 10, State: 20}); err != nil {
+		if err := a.SetFirst(t.Context(), archive.Extent{Blocks: 10, State: 20, Tries: 20}); err != nil {
 			t.Error(err)
 		}
 	}}

@@ -51,8 +51,8 @@ type Creator struct {
 	through, blocksDone, accounts, slots atomic.Uint64
 }
 
-// New prepares a snapshot. Nothing is written yet. Blocks must be settled and have their
-// state: the error is an [*archive.Pruned] if they are too old.
+// New prepares a snapshot. Nothing is written yet. Blocks must be settled, and the state have
+// its trie nodes: the error is an [*archive.Pruned] if they are too old.
 func New(ctx context.Context, a *archive.Archive, o Options) (*Creator, error) {
 	if err := checkFolder(o.Folder); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func New(ctx context.Context, a *archive.Archive, o Options) (*Creator, error) {
 	case from > head || from == 0:
 		return nil, fmt.Errorf("%w: the state of block %d for a snapshot of block %d (want a state from 1 up to that block)", ErrRange, from, head)
 	}
-	if err := a.CheckState(from); err != nil {
+	if err := a.CheckTries(from); err != nil {
 		return nil, err
 	}
 	c := &Creator{archive: a, blocks: export.NewBlocks(a), folder: o.Folder, most: o.ChunkBytes, codes: lru.NewBasicLRU[common.Hash, struct{}](recentCodes)}

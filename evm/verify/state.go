@@ -39,7 +39,7 @@ func keySubject(dst []byte, owner, key common.Hash) []byte {
 // checkState checks the tables of the state against each other and against the state roots in
 // the headers.
 func (c *checker) checkState(ctx context.Context) error {
-	if c.moments.len() == 0 { // all blocks are older than the first state
+	if c.moments.len() == 0 { // all blocks are older than the first state with trie nodes
 		return nil
 	}
 	if err := c.checkCodes(ctx); err != nil {
@@ -137,7 +137,7 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 		wrong = fmt.Sprintf("keys of %d bytes", partitionBytes)
 	case v.from > c.Settled.Number:
 		wrong = fmt.Sprintf("no row above block %d, the last settled block", c.Settled.Number)
-	case v.repeats && c.mustBeNew(v.from):
+	case v.repeats && c.mustBeNew(t, v.from):
 		wrong = nothingNew
 	default:
 		return nil
@@ -151,9 +151,12 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 }
 
 // mustBeNew reports whether a row of a block must differ from the one before. Of those up to the
-// first block with state, the ones before may be removed.
-func (c *checker) mustBeNew(block uint64) bool {
+// first block with state, or with trie nodes, the ones before may be removed.
+func (c *checker) mustBeNew(t *kv.Table, block uint64) bool {
 	first := c.archive.Extent().State
+	if t == c.tables.TrieNodes {
+		first = c.archive.Extent().Tries
+	}
 	return first == 0 || block > first
 }
 

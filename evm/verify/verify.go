@@ -19,9 +19,9 @@
 // checksum that was written with them. A missing or different row is found, and named by
 // executing its block again.
 //
-// An archive can begin with a later block than the genesis, and its states with a later one
-// still. What cannot be checked then: that its first block descends from the genesis, and
-// the total difficulty of that block.
+// An archive can begin with a later block than the genesis, its states with a later one
+// still, and their trie nodes even later. What cannot be checked then: that its first block descends
+// from the genesis, the total difficulty of that block, and states without trie nodes.
 //
 // The state is checked as of every block of the range at once ([Options.Full]), or as of a
 // sample of blocks.
@@ -117,7 +117,7 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	if c.Audit, err = audit.New(ctx, checked, options.From, options.To, progress); err != nil {
 		return nil, err
 	}
-	if first := max(c.From, extent.State); first <= c.To {
+	if first := max(c.From, extent.Tries); first <= c.To {
 		c.moments = moments{first: first, count: int(c.To - first + 1)}
 		if !options.Full && c.moments.count > sampledStates {
 			c.moments.sample = sample(first, c.To)

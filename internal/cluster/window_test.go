@@ -29,11 +29,15 @@ import (
 const (
 	windowChain  = 600
 	windowPiece  = 100 // blocks that are imported at once
+	windowProofs = 40  // in the end
 	windowState  = 100
 	windowBlocks = windowState + 256
 	firstState   = windowChain - windowState + 1
 	firstBlock   = windowChain - windowBlocks + 1
 )
+
+// kept is the window with all proofs.
+var kept = window.Window{State: windowState, History: windowBlocks}
 
 // onOne returns a process whose stores are on a single node, and where they are.
 func onOne(t *testing.T, keyspace, role string) (node.Ashlar, store.Cassandra) {
@@ -73,7 +77,7 @@ func TestWindow(t *testing.T) {
 			beside = serving()
 		}
 		await(t, beside, chain[last], patience)
-		moveWindow(t, place)
+		moveWindow(t, place, kept)
 	}
 	if report, err := writer.Verify(t.Context()); err != nil || !strings.Contains(report, "sound") {
 		t.Errorf("verify: %s, %v", report, err)
@@ -104,19 +108,48 @@ func TestWindow(t *testing.T) {
 	}
 	_, got := serve(t, embedded)
 	checkWindow(t, want, got, chain)
+	shorter := kept
+	shorter.Proofs = windowProofs
+	moveWindow(t, place, shorter)
+	if report, err := writer.Verify(t.Context()); err != nil || !strings.Contains(report, "sound") {
+		t.Errorf("verify: %s, %v", report, err)
+	}
+	checkProofs(t, want, serving(), chain)
 	compareSize(t, keyspace, keyspace+"_fresh")
+}
+
+// checkProofs compares the proofs of a network that is kept to a window, of which the oldest states have
+// no trie nodes, with those of one that has all history.
+func checkProofs(t *testing.T, want, got *node.Client, chain []*types.Block) {
+	t.Helper()
+	for number := firstState; number <= windowChain; number += 3 {
+		at, who := hexutil.EncodeUint64(uint64(number)), receiver(chain[number])
+		var whole, answer json.RawMessage
+		if err := want.Call(t.Context(), &whole, "eth_getProof", who, []string{"0x0"}, at); err != nil {
+			t.Fatal(err)
+		}
+		if number < windowChain-windowProofs+1 {
+			if !pruned(t, got, "eth_getProof", who, []string{"0x0"}, at) {
+				t.Errorf("a proof of block %d is not refused as pruned", number)
+			}
+			continue
+		}
+		if err := got.Call(t.Context(), &answer, "eth_getProof", who, []string{"0x0"}, at); err != nil || string(answer) != string(whole) {
+			t.Errorf("a proof of block %d: %.300s, %v, expected %.300s", number, answer, err, whole)
+		}
+	}
 }
 
 // moveWindow moves the window of the network to its last blocks. The removal is interrupted
 // up to three times.
-func moveWindow(t *testing.T, place store.Cassandra) {
+func moveWindow(t *testing.T, place store.Cassandra, w window.Window) {
 	t.Helper()
 	for attempt := range 4 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if attempt < 3 {
 			ctx, cancel = context.WithTimeout(t.Context(), rand.N(2*time.Second))
 		}
-		err := moveOnce(ctx, place)
+		err := moveOnce(ctx, place, w)
 		cancel()
 		if err == nil {
 			return
@@ -127,7 +160,7 @@ func moveWindow(t *testing.T, place store.Cassandra) {
 	}
 }
 
-func moveOnce(ctx context.Context, place store.Cassandra) (err error) {
+func moveOnce(ctx context.Context, place store.Cassandra, w window.Window) (err error) {
 	stores, err := store.Connect(ctx, place, false)
 	if err != nil {
 		return err
@@ -143,8 +176,7 @@ func moveOnce(ctx context.Context, place store.Cassandra) (err error) {
 	if err != nil {
 		return err
 	}
-	kept := window.Window{State: windowState, History: windowBlocks}
-	return window.New(a, piecewise{opened}, kept, window.Options{Ancestors: 256, Work: 50 * time.Millisecond}).Move(ctx)
+	return window.New(a, piecewise{opened}, w, window.Options{Ancestors: 256, Work: 50 * time.Millisecond}).Move(ctx)
 }
 
 // piecewise is a store on Cassandra whose window does not wait for the next block, with which

@@ -16,11 +16,13 @@ import (
 	"ashlar/kv"
 )
 
-// The window of a mixed network: the states and blocks that are kept of those that were executed.
+// The window of a mixed network: the trie nodes, states and blocks that are kept of those that were executed.
 const (
+	windowProofs  = 8
 	windowState   = 20
 	windowHistory = 50
-	// stateLeft and blockLeft are the first ones.
+	// triesLeft, stateLeft and blockLeft are the first ones.
+	triesLeft = mixedLast - windowProofs + 1
 	stateLeft = mixedLast - windowState + 1
 	blockLeft = mixedLast - windowHistory + 1
 )
@@ -31,24 +33,28 @@ func compareWindow(t *testing.T, a node.Ashlar, genesis string, geth *node.Clien
 	if err := moveWindow(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	a.Config = mixedConfig(t, genesis, geth.URL, fmt.Sprintf(", retention: {state: %d, history: %d}", windowState, windowHistory))
+	a.Config = mixedConfig(t, genesis, geth.URL, fmt.Sprintf(", retention: {proofs: %d, state: %d, history: %d}", windowProofs, windowState, windowHistory))
 	p, kept := serve(t, a)
 	t.Cleanup(p.Kill)
 	awaitHead(t, kept, mixedHead)
 	// What an answer says of a block that was executed changes where the window does.
 	account := chain.Accounts[0]
-	for number, want := range map[uint64]struct{ block, state string }{
-		blockLeft - 1: {"proven", "proven"},   // block and state are removed
-		stateLeft - 1: {"executed", "proven"}, // its state is
-		stateLeft:     {"executed", "executed"},
-		mixedLast:     {"executed", "executed"},
+	for number, want := range map[uint64]struct{ block, state, proof string }{
+		blockLeft - 1: {"proven", "proven", "proven"},   // block and state are removed
+		stateLeft - 1: {"executed", "proven", "proven"}, // its state is
+		stateLeft:     {"executed", "executed", "proven"},
+		triesLeft - 1: {"executed", "executed", "proven"}, // its trie nodes are
+		triesLeft:     {"executed", "executed", "executed"},
+		mixedLast:     {"executed", "executed", "executed"},
 	} {
+		expectVerified(t, kept, "eth_getProof", fmt.Sprintf(`[%q,[],%q]`, account, quantity(number)), want.proof)
+		expectVerified(t, kept, "eth_simulateV1", fmt.Sprintf(`[{"blockStateCalls":[{"calls":[{"from":%q,"to":%[1]q}]}]},%q]`, account, quantity(number)), want.proof)
 		expectVerified(t, kept, "eth_getBalance", fmt.Sprintf(`[%q,%q]`, account, quantity(number)), want.state)
 		expectVerified(t, kept, "eth_getBlockByNumber", fmt.Sprintf(`[%q,true]`, quantity(number)), want.block)
 		expectVerified(t, kept, "eth_getBlockReceipts", fmt.Sprintf(`[%q]`, quantity(number)), want.block)
 		expectVerified(t, kept, "eth_getLogs", fmt.Sprintf(`[{"fromBlock":%q,"toBlock":%q}]`, quantity(number), quantity(number)), want.block)
 	}
-	for _, first := range []uint64{mixedFirst, blockLeft - 5, stateLeft - 5} {
+	for _, first := range []uint64{mixedFirst, blockLeft - 5, stateLeft - 5, triesLeft - 5} {
 		all := questions(&generator{r: rand.New(rand.NewPCG(*seed, first+1)), c: chain, first: first}, 1)
 		all = slices.DeleteFunc(all, notCompared)
 		report(t, all, ask(t, all, geth, kept))
@@ -63,7 +69,7 @@ func moveWindow(ctx context.Context, a node.Ashlar) error {
 	}
 	history, err := archive.Open(ctx, opened)
 	if err == nil {
-		kept := window.Window{State: windowState, History: windowHistory}
+		kept := window.Window{Proofs: windowProofs, State: windowState, History: windowHistory}
 		err = window.New(history, opened, kept, window.Options{Ancestors: 1}).Move(ctx)
 	}
 	return errors.Join(err, opened.Close())

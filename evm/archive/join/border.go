@@ -18,6 +18,11 @@ func (j *join) findBorder() error {
 	if a.Format != b.Format {
 		return fmt.Errorf("%w: one has the format %q, the other one %q (want the same: both with a trace index or both without, and of the same version)", ErrFit, a.Format, b.Format)
 	}
+	for _, r := range []archive.Range{a, b} {
+		if e := r.Extent; e.Tries > e.State {
+			return fmt.Errorf("%w: one has states from block %d on, but trie nodes from block %d on only (want the trie nodes of all its states)", ErrFit, e.State, e.Tries)
+		}
+	}
 	switch {
 	case b.Extent.State == a.Settled.Number && b.Settled.Number > a.Settled.Number:
 		j.above, j.border = true, a.Settled.Number

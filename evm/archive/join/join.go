@@ -149,7 +149,8 @@ func (j *join) upper() archive.Range {
 // extent returns where the joined archive begins. The blocks of both are stored without a gap
 // up to the border.
 func (j *join) extent() archive.Extent {
-	return archive.Extent{Blocks: min(j.into.Extent.Blocks, j.other.Extent.Blocks), State: j.lower().Extent.State}
+	state := j.lower().Extent.State
+	return archive.Extent{Blocks: min(j.into.Extent.Blocks, j.other.Extent.Blocks), State: state, Tries: state}
 }
 
 // run does everything after the checks.

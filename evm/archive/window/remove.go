@@ -23,17 +23,30 @@ const (
 // is gone already.
 func (r *Remover) remove(ctx context.Context, from, to archive.Extent) error {
 	tables := archive.NamedTables()
+	if to.Tries > from.Tries {
+		if err := r.sweepAll(ctx, to.Tries, tables.TrieNodes); err != nil {
+			return err
+		}
+	}
 	if to.State > from.State {
-		for _, t := range []*kv.Table{tables.Accounts, tables.Slots, tables.TrieNodes, tables.TracePostings} {
-			if err := r.sweep(ctx, t, to.State); err != nil {
-				return fmt.Errorf("table %s: %w", t.Name, err)
-			}
+		if err := r.sweepAll(ctx, to.State, tables.Accounts, tables.Slots, tables.TracePostings); err != nil {
+			return err
 		}
 		if err := r.removeTraceCounts(ctx, from.State, to.State); err != nil {
 			return err
 		}
 	}
 	return r.removeBlocks(ctx, max(from.Blocks, 1), to.Blocks)
+}
+
+// sweepAll sweeps tables one after the other.
+func (r *Remover) sweepAll(ctx context.Context, state uint64, tables ...*kv.Table) error {
+	for _, t := range tables {
+		if err := r.sweep(ctx, t, state); err != nil {
+			return fmt.Errorf("table %s: %w", t.Name, err)
+		}
+	}
+	return nil
 }
 
 // removeTraceCounts removes the rows of the trace index of blocks from a first to a last one.

@@ -37,6 +37,7 @@ import (
 
 // Window is how many blocks back from the last settled one an archive reaches; 0: all.
 type Window struct {
+	Proofs  uint64 // trie nodes, of which proofs and state roots are made
 	State   uint64 // states
 	History uint64 // blocks, receipts, logs
 }
@@ -45,6 +46,9 @@ type Window struct {
 func (w Window) Check() error {
 	if w.History > 0 && (w.State == 0 || w.State > w.History) {
 		return fmt.Errorf("history is %d blocks and state is %s: a state needs its block (want a state of at most %d)", w.History, blocks(w.State), w.History)
+	}
+	if w.Proofs > 0 && w.State > 0 && w.Proofs > w.State {
+		return fmt.Errorf("state is %d blocks and proofs are %d blocks: a proof needs its state (want proofs of at most %d blocks)", w.State, w.Proofs, w.State)
 	}
 	return nil
 }
@@ -131,13 +135,13 @@ func (r *Remover) Move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unfinished := there && (removed.Blocks < now.Blocks || removed.State < now.State)
+	unfinished := there && removed.Earliest(now) != now
 	next := r.next(now)
 	if next != now {
 		if err := r.archive.SetFirst(ctx, next); err != nil {
 			return err
 		}
-		r.Log.Info("moved the window", "first", next.Blocks, "first_state", next.State)
+		r.Log.Info("moved the window", "first", next.Blocks, "first_state", next.State, "first_proof", next.Tries)
 	} else if !unfinished {
 		return nil
 	}
@@ -151,7 +155,7 @@ func (r *Remover) Move(ctx context.Context) error {
 	}
 	began, before := time.Now(), r.removed.Load()
 	if err := r.remove(ctx, removed, next); err != nil {
-		return fmt.Errorf("remove what is older than block %d and the state of block %d: %w", next.Blocks, next.State, err)
+		return fmt.Errorf("remove what is older than %s: %w", next, err)
 	}
 	if err := r.archive.SetRemoved(ctx, next); err != nil {
 		return err
@@ -166,6 +170,10 @@ func (r *Remover) next(now archive.Extent) archive.Extent {
 	next := now
 	if first := firstOf(settled.Number, r.window.State); first > now.State && first-now.State >= r.step(r.window.State) {
 		next.State = first
+	}
+	next.Tries = max(next.Tries, next.State)
+	if first := firstOf(settled.Number, r.window.Proofs); first > next.Tries && first-next.Tries >= r.step(r.window.Proofs) {
+		next.Tries = first
 	}
 	first := firstOf(settled.Number, r.window.History)
 	first = min(first, next.State-min(next.State, r.Ancestors))

@@ -21,7 +21,7 @@ func TestBodiesBelowTheWindow(t *testing.T) {
 	}
 	d.mustTell(blocks[5], nil, nil)
 	d.settle(5)
-	if err := d.Archive.SetFirst(t.Context(), archive.Extent{Blocks: 4, State: 4}); err != nil {
+	if err := d.Archive.SetFirst(t.Context(), archive.Extent{Blocks: 4, State: 4, Tries: 4}); err != nil {
 		t.Fatal(err)
 	}
 	methods := engine.New(engine.Config{Chain: d.chain, Rules: d.Executor.Config()}).Methods()
