@@ -77,6 +77,9 @@ func (d dataDirectory) status() []string { return []string{"status", "--data", d
 func (d dataDirectory) verify() []string {
 	return []string{"verify", "--data", d.path, "--network", "a"}
 }
+func (d dataDirectory) prune() []string {
+	return []string{"prune", "--data", d.path, "--network", "a", "--proofs", "5"}
+}
 func (d dataDirectory) demo() []string {
 	return []string{"demo", "--data", d.path, "--listen", "127.0.0.1:0"}
 }
@@ -284,7 +287,7 @@ func TestFailedFirstImport(t *testing.T) {
 
 // networkCommands are all that open a network.
 func networkCommands(d dataDirectory) [][]string {
-	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status(), d.verify()}
+	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status(), d.verify(), d.prune()}
 }
 
 // keyCommands are all that open the API keys.

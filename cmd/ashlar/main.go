@@ -110,7 +110,7 @@ func commands() *cobra.Command {
 		return fmt.Errorf("%w: %w%s; see %s --help", errUsage, flagError(err), meantFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(
-		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), teamCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), joinCommand(), copyCommand(), networkCommand(),
+		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), teamCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), pruneCommand(), joinCommand(), copyCommand(), networkCommand(),
 		backupCommand(), restoreCommand(), snapshotCommand(), configCommand(), versionCommand(), healthCommand(), workerCommand(),
 	)
 	for _, command := range forPackages {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"ashlar/evm/archive"
-	"ashlar/evm/archive/window"
 	"ashlar/evm/genesis"
 	"ashlar/evm/source/engine"
 	"ashlar/evm/source/node"
@@ -43,24 +42,13 @@ type Entries struct {
 	Pending     string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
 	Pool        string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
 
-	Retention Retention `yaml:"retention"` // how much history is kept
+	Retention family.Window `yaml:"retention"` // how much history is kept
 
 	StateCache family.Bytes `yaml:"state_cache"` // memory for accounts, slots and trie nodes
 
 	// TraceIndex says whether the network has a trace index; nil: a new network has one, an
 	// existing one stays as it is.
 	TraceIndex *bool `yaml:"trace_index"`
-}
-
-// Retention is how much history a network keeps.
-type Retention struct {
-	Proofs  family.Span `yaml:"proofs"`  // proofs of states, and state roots of simulations
-	State   family.Span `yaml:"state"`   // states, with calls and traces
-	History family.Span `yaml:"history"` // blocks, receipts, logs
-}
-
-func (r Retention) window() window.Window {
-	return window.Window{Proofs: uint64(r.Proofs), State: uint64(r.State), History: uint64(r.History)}
 }
 
 // Engine is how a consensus client reaches a network that it drives.
@@ -103,7 +91,7 @@ func (e *Entries) Check(network string) []family.Problem {
 		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
 		family.Problem{Entry: "light_client", Err: e.LightClient.check(e)},
-		family.Problem{Entry: "retention", Err: e.Retention.window().Check()},
+		family.Problem{Entry: "retention", Err: windowOf(e.Retention).Check()},
 		family.Problem{Entry: "pool", Err: e.checkPool()},
 		family.Problem{Entry: "pending_block", Err: e.checkPending()},
 	)

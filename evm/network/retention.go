@@ -18,7 +18,7 @@ type retention struct {
 
 // keep returns how the network is kept to its window, nil if it keeps all history.
 func (n *network) keep(s family.Service) *retention {
-	w := n.entries.Retention.window()
+	w := windowOf(n.entries.Retention)
 	if w == (window.Window{}) {
 		return nil
 	}

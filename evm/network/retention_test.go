@@ -55,7 +55,7 @@ func TestRetention(t *testing.T) {
 // checkWindow checks what a network with a window says that it holds.
 func checkWindow(t *testing.T, store kv.Store, w window.Window) {
 	t.Helper()
-	entries := &Entries{Retention: Retention{Proofs: family.Span(w.Proofs), State: family.Span(w.State), History: family.Span(w.History)}}
+	entries := &Entries{Retention: family.Window{Proofs: family.Span(w.Proofs), State: family.Span(w.State), History: family.Span(w.History)}}
 	n, err := Family{}.Open(t.Context(), store, entries, false)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestCheckedReaderRemovesNothing(t *testing.T) {
 	store := ingesttest.Store(t)
 	importBlocks(t, store, genesis, blocks[1:3])
 	for _, reading := range []bool{false, true} {
-		entries := &Entries{Checked: checkState, Upstream: nodesOf(node), Quorum: 1, Retention: Retention{State: 1, History: 1}}
+		entries := &Entries{Checked: checkState, Upstream: nodesOf(node), Quorum: 1, Retention: family.Window{State: 1, History: 1}}
 		n, err := Family{}.Open(t.Context(), store, entries, reading)
 		if err != nil {
 			t.Fatal(err)

@@ -128,7 +128,9 @@ func (r *Remover) removeBlocks(ctx context.Context, first, end uint64) error {
 		}
 		return own.flush(ctx)
 	}
+	r.Progress.Begin("blocks", 1<<16)
 	for number := first; number < end; number++ {
+		r.Progress.Walked(float64(number-first) / float64(end-first))
 		if err := r.removeBlock(ctx, a, number, derived.batch, own.batch); err != nil {
 			return fmt.Errorf("block %d: %w", number, err)
 		}

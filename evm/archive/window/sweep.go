@@ -23,6 +23,7 @@ const (
 // engine might do so only once many more rows are written.
 func (r *Remover) sweep(ctx context.Context, t *kv.Table, state uint64) error {
 	s := &slice{work: r.work(), table: t, state: state, keepNewest: t != archive.NamedTables().TracePostings}
+	r.Progress.Begin(t.Name, 1<<16)
 	for done := false; !done; {
 		var err error
 		if done, err = s.run(ctx); err != nil {
@@ -105,6 +106,8 @@ func (s *slice) run(ctx context.Context) (done bool, err error) {
 		if err := s.add(row); err != nil {
 			return false, err
 		}
+		s.remover.Progress.Read(1)
+		s.remover.Progress.Walked(row.Walked)
 	}
 	if !any {
 		return true, nil

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"ashlar/evm/archive"
+	"ashlar/history/audit"
 	"ashlar/kv"
 	"ashlar/retry"
 )
@@ -75,6 +76,8 @@ type Options struct {
 	Work time.Duration
 	Rest int
 	Log  *slog.Logger
+	// Progress shows how far a removal is; may be nil.
+	Progress *audit.Progress
 }
 
 // DefaultOptions returns the options of a service.

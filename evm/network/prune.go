@@ -1,0 +1,40 @@
+package network
+
+import (
+	"context"
+	"errors"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/archive/window"
+	"ashlar/family"
+	"ashlar/history/audit"
+	"ashlar/kv"
+)
+
+var errPruneLeased = errors.New("the process that writes a network on Cassandra removes its older history (want a retention in its configuration)")
+
+// Prune implements [family.Pruner].
+func (Family) Prune(ctx context.Context, store kv.Store, w family.Window, progress *audit.Progress) (done family.Pruned, err error) {
+	if _, ok := store.(kv.Leased); ok { // its readers may read what would be removed
+		return done, errPruneLeased
+	}
+	kept := windowOf(w)
+	if err := kept.Check(); err != nil {
+		return done, err
+	}
+	a, err := archive.Open(ctx, store)
+	if err != nil {
+		return done, err
+	}
+	options := window.DefaultOptions(nil)
+	options.Steps, options.Grace, options.Work = 0, 0, 0 // nobody else reads or writes
+	options.Progress = progress
+	remover := window.New(a, store, kept, options)
+	err = remover.Move(ctx)
+	extent := a.Extent()
+	return family.Pruned{First: extent.Blocks, FirstState: extent.State, FirstProof: extent.Tries, Rows: remover.Rows()}, err
+}
+
+func windowOf(w family.Window) window.Window {
+	return window.Window{Proofs: uint64(w.Proofs), State: uint64(w.State), History: uint64(w.History)}
+}
