@@ -27,8 +27,8 @@ type Depths struct {
 	// and deeper reorganizations are refused.
 	Unfinalized uint64
 	// Most bounds the tip's memory if a chain stops finalizing. Branches other than the
-	// head's are dropped if the tip would exceed about twice as many blocks. While blocks
-	// cannot be settled, the head's branch has a few more at most.
+	// head's are dropped if the tip would exceed about twice as many blocks. A branch is at
+	// most a few blocks longer, also while blocks cannot be settled or the head stays.
 	Most uint64
 }
 
@@ -44,6 +44,10 @@ func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
 	}
 	return head - min(head, depth)
 }
+
+// ErrFarAbove means that a block is so far above the head that it is not added before the head moves: blocks settle below the
+// head only.
+var ErrFarAbove = errors.New("the block is too far above the head")
 
 const settledAtOnce = 64 // blocks that are settled in one write
 
@@ -153,7 +157,8 @@ func (f *Follower) over(branch *tip.Branch) *archive.History {
 //   - a [*execute.CheckError] for an invalid block,
 //   - [tip.ErrUnknownParent] if the parent is neither in the tip nor the last settled block,
 //   - [execute.ErrFuture] or [execute.ErrUnknownFork] for a block that cannot be judged yet,
-//   - why blocks cannot be settled, if the tip has as many as it is to hold.
+//   - why blocks cannot be settled, if the tip has as many as it is to hold,
+//   - [ErrFarAbove] if it has as many, and none is to be settled before the head moves.
 func (f *Follower) Add(ctx context.Context, block *types.Block) (err error) {
 	defer func() { f.bad.record(err) }()
 	if err := f.executor.VerifyBodyInParallel(block); err != nil {
@@ -309,19 +314,27 @@ func (f *Follower) completeBefore(ctx context.Context, head common.Hash) error {
 }
 
 // settleBefore settles blocks before one with a parent and a number is added so far above the settled block that Run has not
-// settled what is due: it fails, or it is too slow. The error keeps the tip from growing until blocks settle again. A block whose
-// parent is unknown, or has another number, is left to the checks of blocks. writing is held.
+// settled what is due: it fails, or it is too slow, or nothing is due because the head is far below. The error keeps the tip from
+// growing until blocks settle again. A block whose parent is unknown, or has another number, is left to the checks of blocks.
+// writing is held.
 func (f *Follower) settleBefore(ctx context.Context, parent common.Hash, number uint64) error {
-	settled, most := f.tip.Forkchoice().Head.Settled().Number, f.depths.Most+settledAtOnce
-	above := number - min(number, settled+1)
-	if above < most {
+	most := f.depths.Most + settledAtOnce
+	above := func() uint64 { return number - min(number, f.tip.Forkchoice().Head.Settled().Number+1) }
+	if above() < most {
 		return nil
 	}
 	if branch, err := f.tip.Branch(parent); err != nil || branch.Ref().Number+1 != number {
 		return nil
 	}
-	if _, err := f.settleSome(ctx); err != nil {
-		return fmt.Errorf("%d blocks are not settled, expected fewer than %d: %w", above, most, err)
+	for more := true; more && above() >= most; {
+		var err error
+		if more, err = f.settleSome(ctx); err != nil {
+			return fmt.Errorf("%d blocks are not settled, expected fewer than %d: %w", above(), most, err)
+		}
+	}
+	if above() >= most && f.tip.Has(parent) {
+		return fmt.Errorf("%w: block %d is after %d blocks that are not settled, expected fewer than %d; the head is block %s",
+			ErrFarAbove, number, above(), most, f.tip.Forkchoice().Head.Ref())
 	}
 	return nil
 }

@@ -6,6 +6,9 @@
 // Fetched blocks are linked by hashes to the head that the client named, so the nodes need
 // not be trusted.
 //
+// Blocks settle below the head only. So a block far above the head waits, too, although its
+// parent is known, until the client names it or another head from which it is not as far.
+//
 // Calls are answered one at a time, because the client relies on their order.
 package consensus
 
@@ -52,6 +55,7 @@ type Chain struct {
 	wanted  *wanted    // guarded by mu; nil if the client's head was reached
 
 	way atomic.Pointer[way] // progress to the wanted head; nil if none is wanted
+	far atomic.Pointer[way] // to the highest block that was too far above the head; nil if there was none since the head moved
 }
 
 // wanted is a forkchoice whose head lacks ancestors.
@@ -60,10 +64,10 @@ type wanted struct {
 	stop context.CancelFunc // cancels the fetch for it; nil if none is running
 }
 
-// way is the progress to a wanted head, in block numbers.
+// way is the progress to a wanted head, or to a block far above the head, in block numbers.
 type way struct {
 	from uint64 // the head when it was first wanted
-	to   uint64 // the wanted head's number, if known
+	to   uint64 // the wanted block's number, if known
 }
 
 var _ engine.Chain = (*Chain)(nil)
@@ -91,7 +95,7 @@ func (c *Chain) NewPayload(ctx context.Context, block *types.Block) (engine.Stat
 	if !errors.Is(err, tip.ErrUnknownBlock) {
 		return engine.Status{}, err
 	}
-	return c.extend(ctx, block)
+	return c.extend(ctx, block, false)
 }
 
 func valid(hash common.Hash) engine.Status {
@@ -102,8 +106,8 @@ func valid(hash common.Hash) engine.Status {
 const inherited = "it descends from an invalid block: "
 
 // extend adds a new block and its waiting ancestors. If that is not possible yet, the block
-// waits too.
-func (c *Chain) extend(ctx context.Context, block *types.Block) (engine.Status, error) {
+// waits too. named says that the client has named it as the head.
+func (c *Chain) extend(ctx context.Context, block *types.Block, named bool) (engine.Status, error) {
 	path := []*types.Block{block} // youngest first
 	var parent *types.Header
 	for parent == nil {
@@ -129,14 +133,20 @@ func (c *Chain) extend(ctx context.Context, block *types.Block) (engine.Status, 
 		}
 		path = append(path, above)
 	}
-	return c.addAll(ctx, parent, path)
+	return c.addAll(ctx, parent, path, named)
 }
 
-// addAll adds the blocks of a path. The parent of its last element is known.
-func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.Block) (engine.Status, error) {
+// addAll adds the blocks of a path. The parent of its last element is known. If the client has
+// named its first element as the head, the head moves on the way as far as it must.
+func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.Block, named bool) (engine.Status, error) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
 		block := path[len(path)-1]
 		err := c.follower.Add(ctx, block)
+		if named && errors.Is(err, ingest.ErrFarAbove) {
+			if err = c.approach(ctx, parent.Hash()); err == nil {
+				err = c.follower.Add(ctx, block)
+			}
+		}
 		var refused *execute.CheckError
 		switch {
 		case errors.As(err, &refused):
@@ -149,6 +159,8 @@ func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.
 		case errors.Is(err, tip.ErrUnknownParent):
 			// The parent was settled, and so was another child of it.
 			return c.accept(path), nil
+		case errors.Is(err, ingest.ErrFarAbove) && !named:
+			return c.postpone(path, err), nil
 		case err != nil:
 			return engine.Status{}, err
 		}
@@ -156,6 +168,24 @@ func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.
 		parent = block.Header()
 	}
 	return valid(parent.Hash()), nil
+}
+
+// postpone has the blocks of a path wait until the client names a later head.
+func (c *Chain) postpone(path []*types.Block, why error) engine.Status {
+	for i := range path {
+		c.waiting.put(path[len(path)-1-i]) // oldest first
+	}
+	head, number := c.follower.Forkchoice().Head.Ref(), path[0].NumberU64()
+	far := way{from: head.Number}
+	if before := c.far.Load(); before != nil {
+		far = *before
+	} else {
+		c.log.Warn("the consensus client sends blocks far above the head that it named; they wait until it names a later one",
+			"number", number, "hash", path[0].Hash(), "head", head.Number, "error", why)
+	}
+	far.to = max(far.to, number)
+	c.far.Store(&far)
+	return engine.Status{Verdict: engine.Accepted}
 }
 
 // accept records that the blocks of a path branch off below the settled block. They do not wait:

@@ -42,7 +42,7 @@ func (c *Chain) update(ctx context.Context, to engine.Forkchoice) (engine.Status
 		c.want(to, 0)
 		return engine.Status{Verdict: engine.Syncing}, nil
 	}
-	status, err := c.extend(ctx, block)
+	status, err := c.extend(ctx, block, true)
 	switch {
 	case err != nil:
 		return status, err
@@ -122,11 +122,29 @@ func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.He
 		return engine.Status{}, err
 	}
 	c.wantNothing()
+	if head != before.Head.Ref() {
+		c.far.Store(nil)
+	}
 	if c.supplier != nil {
 		c.supplier.Arrived()
 	}
 	c.follower.LogReorganization(ctx, c.log, branch, before.Head.Ref())
 	return valid(to.Head), nil
+}
+
+// approach makes an executed ancestor of the head that the client named the head, after
+// [ingest.ErrFarAbove]: the final block is settled, so all branches have it.
+func (c *Chain) approach(ctx context.Context, ancestor common.Hash) error {
+	before := c.follower.Forkchoice().Head.Ref()
+	branch, err := c.follower.Branch(ancestor)
+	if err != nil {
+		return err
+	}
+	if err := c.follower.SetHead(ctx, ancestor, chain.Ref{}, chain.Ref{}); err != nil {
+		return err
+	}
+	c.follower.LogReorganization(ctx, c.log, branch, before)
+	return nil
 }
 
 // tags returns the safe and finalized blocks to set; zero means no change. The finalized

@@ -133,13 +133,17 @@ func (c *Chain) show(ctx context.Context, block chain.Ref) error {
 // Sync is the progress of a chain, in block numbers.
 type Sync struct{ Starting, Current, Highest uint64 }
 
-// Sync returns the progress to the head that the client named, or false if that head was
-// reached.
+// Sync returns the progress to the head that the client named, or to the blocks that it sends
+// far above it. It returns false if that head was reached and there are no such blocks.
 func (c *Chain) Sync() (Sync, bool) {
-	way := c.way.Load()
-	if way == nil {
-		return Sync{}, false
-	}
 	head := c.follower.Forkchoice().Head.Ref().Number
-	return Sync{Starting: min(way.from, head), Current: head, Highest: max(way.to, head)}, true
+	sync := Sync{Starting: head, Current: head, Highest: head}
+	syncing := false
+	for _, way := range []*way{c.way.Load(), c.far.Load()} {
+		if way != nil {
+			syncing = true
+			sync.Starting, sync.Highest = min(sync.Starting, way.from), max(sync.Highest, way.to)
+		}
+	}
+	return sync, syncing
 }
