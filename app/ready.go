@@ -147,9 +147,9 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 	}
 	if age > oldHead && !sourceReached(status, now) {
 		if status.Head == 0 && status.HeadTime == 0 {
-			return fmt.Errorf("it has no block above 0, and %s", whyUnreached(status))
+			return fmt.Errorf("it has no block above 0, and %s", whyUnreached(status, now))
 		}
-		return fmt.Errorf("its newest block %d is %s old, and %s", status.Head, Lasting(age), whyUnreached(status))
+		return fmt.Errorf("its newest block %d is %s old, and %s", status.Head, Lasting(age), whyUnreached(status, now))
 	}
 	return nil
 }
@@ -176,20 +176,27 @@ func disagreement(status *family.Status, now time.Time) string {
 	return fmt.Sprintf("its upstreams do not agree since %s: %s", since.UTC().Format(time.RFC3339), status.Source.Problem)
 }
 
-// sourceReached reports whether a source of newer blocks is reachable.
+// sourceReached reports whether a source of newer heads is reachable. A consensus client that sends blocks but names no head is
+// not.
 func sourceReached(status *family.Status, now time.Time) bool {
 	if driver := status.Consensus; driver != nil {
-		return now.Sub(time.Unix(max(driver.Payload, driver.Forkchoice), 0)) <= oldHead
+		return heardLately(driver.Forkchoice, now)
 	}
 	return status.Source.Reached
 }
 
+// heardLately reports whether a time, in Unix seconds, was not long ago.
+func heardLately(at int64, now time.Time) bool { return now.Sub(time.Unix(at, 0)) <= oldHead }
+
 // whyUnreached says why no source is reachable.
-func whyUnreached(status *family.Status) string {
+func whyUnreached(status *family.Status, now time.Time) string {
 	if light := status.LightClient; light != nil {
 		return "its light client has verified no newer head: " + cmp.Or(light.Problem, "the beacon nodes have none")
 	}
-	if status.Consensus != nil {
+	if driver := status.Consensus; driver != nil {
+		if heardLately(driver.Payload, now) {
+			return "its consensus client sends blocks but names no head"
+		}
 		return "its consensus client is silent"
 	}
 	why := status.Source.Problem

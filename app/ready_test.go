@@ -70,6 +70,7 @@ func TestNotReady(t *testing.T) {
 		"stopped demo":              {family.Status{HeadTime: old, Stopped: &family.Stopped{Why: "full", Since: 1_799_999_999}}, "making or settling blocks is stopped since 2027-01-15T07:59:59Z: full"},
 		"full":                      {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}, Refused: "full"}, "its store refuses writes: full"},
 		"client silent":             {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(old)}}, "its consensus client is silent"},
+		"client without a head":     {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Payload: int64(fresh), Forkchoice: int64(old)}}, "its consensus client sends blocks but names no head"},
 		"light client sees nothing": {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(old)}, LightClient: &family.LightClientStatus{Problem: "no beacon node can be used"}}, "its light client has verified no newer head: no beacon node can be used"},
 		"client at an idle head":    {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(fresh)}}, ""},
 		"client's head is far away": {family.Status{HeadTime: fresh, Consensus: &family.ConsensusStatus{Forkchoice: int64(fresh), Behind: 100}}, "100 blocks behind"},
