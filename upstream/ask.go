@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -308,29 +309,29 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 	return Answer{}, unanswered(&c, worst)
 }
 
-// AskEach asks all nodes that can be asked, once, and returns their answers in the order of
-// the configuration: for questions on which nodes must agree.
-func (p *Pool) AskEach(ctx context.Context, c Call) []Answer {
+// AskEach asks those of some nodes that can be asked, once: for questions on which nodes must agree. It returns at once. The channel
+// has the answers in the order in which they come, and is closed after the last. The questions end with ctx.
+func (p *Pool) AskEach(ctx context.Context, c Call, names []string) <-chan Answer {
 	chainID, now := p.ChainID(), time.Now()
-	var able []*node
+	answers := make(chan Answer, len(p.nodes))
+	var asking sync.WaitGroup
 	for _, n := range p.nodes {
-		if n.obstacle(&c, chainID, now).kind != none {
+		if !slices.Contains(names, n.name) || n.obstacle(&c, chainID, now).kind != none {
 			continue
 		}
-		if _, ok := n.take(now, n.unitsOf(c.Method)); ok {
-			able = append(able, n)
+		if _, ok := n.take(now, n.unitsOf(c.Method)); !ok {
+			continue
 		}
-	}
-	answers := make([]Answer, len(able))
-	var asking sync.WaitGroup
-	for i, n := range able {
 		asking.Go(func() {
 			ctx, cancel := p.limited(ctx)
 			defer cancel()
 			result, err := n.ask(ctx, &c)
-			answers[i] = Answer{Result: result, Node: n.name, Err: err}
+			answers <- Answer{Result: result, Node: n.name, Err: err}
 		})
 	}
-	asking.Wait()
+	go func() { // ends with the questions
+		asking.Wait()
+		close(answers)
+	}()
 	return answers
 }

@@ -84,7 +84,6 @@ func (h *Head) named(ctx context.Context) (named Forkchoice, err error) {
 	if now.Head == (common.Hash{}) {
 		return named, fmt.Errorf("the %s has not named a head", h.config.Consensus.client)
 	}
-	h.identify(ctx)
 	for _, block := range []struct {
 		name string
 		hash common.Hash

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -28,8 +29,8 @@ const advanceTime = time.Minute
 type Watcher interface {
 	Status() []upstream.Status
 	Changed() <-chan struct{}
-	// AskEach asks all usable nodes.
-	AskEach(ctx context.Context, c upstream.Call) []upstream.Answer
+	// AskEach asks those of some nodes that are usable.
+	AskEach(ctx context.Context, c upstream.Call, nodes []string) <-chan upstream.Answer
 	SetAside(node string, why error)
 }
 
@@ -65,12 +66,15 @@ type Head struct {
 	problem atomic.Pointer[string] // why the head stays; nil if it follows
 	// Run alone uses the fields below.
 	sound    map[string]uint64 // nodes on our chain, and the block up to which that was checked
+	compared chain.Ref         // executed block with which nodes are compared
 	anchored bool              // a block was made the first settled one
+	election *upstream.Election
 }
 
 // NewHead returns the head of a remote chain. The tip is that of [OpenTip].
 func NewHead(r *Remote, t *tip.Tip, config HeadConfig) *Head {
 	h := &Head{config: config, remote: r, tip: t, arrived: make(chan struct{}), sound: make(map[string]uint64)}
+	h.election = upstream.NewElection(upstream.ElectionConfig{AskEach: config.Watcher.AskEach, Question: hashQuestion, Hash: hashOf})
 	if config.Base.Number > 0 {
 		r.spine.raise(config.Base, nil)
 		h.anchored = true
@@ -94,6 +98,7 @@ func (h *Head) Problem() string {
 
 // Run follows the head until ctx is done.
 func (h *Head) Run(ctx context.Context) error {
+	defer h.election.Wait()
 	for {
 		changed := h.config.Watcher.Changed()
 		var named <-chan struct{}
@@ -104,9 +109,12 @@ func (h *Head) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		h.note(err)
+		if !errors.Is(err, errUndecided) {
+			h.note(err)
+		}
 		select {
 		case <-changed:
+		case <-h.election.Changed():
 		case <-named:
 		case <-ctx.Done():
 			return nil
@@ -137,14 +145,17 @@ type claim struct {
 	node string
 }
 
-// step moves the head to the one that the nodes agree on.
+// errUndecided means that there is no agreement before a slow node has answered. The head stays meanwhile.
+var errUndecided = errors.New("a node has not answered yet")
+
+// step moves the head to the one that the nodes agree on. Nodes that are slow may answer later, until ctx is done.
 func (h *Head) step(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, advanceTime)
-	defer cancel()
 	choices, err := h.choices(ctx)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, advanceTime)
+	defer cancel()
 	if h.config.Needed != nil && !slices.ContainsFunc(choices, func(f Forkchoice) bool { return h.config.Needed(f.Head.Number) }) {
 		h.arrive()
 		return nil
@@ -162,6 +173,9 @@ func (h *Head) choices(ctx context.Context) ([]Forkchoice, error) {
 	if h.config.Consensus == nil {
 		return h.elect(ctx)
 	}
+	h.identify(ctx)
+	ctx, cancel := context.WithTimeout(ctx, advanceTime)
+	defer cancel()
 	named, err := h.named(ctx)
 	return []Forkchoice{named}, err
 }
@@ -192,51 +206,56 @@ func (h *Head) identify(ctx context.Context) {
 		return
 	}
 	settled := h.config.Settled()
-	h.compare(ctx, settled, fmt.Sprintf("block %d", settled.Number), func(name string) bool {
+	if h.compared == (chain.Ref{}) || settled.Number >= h.compared.Number+identifiedBlocks {
+		h.compared = settled // the same one until slow nodes have answered
+	}
+	open := h.compare(ctx, h.compared, fmt.Sprintf("block %d", h.compared.Number), func(name string) bool {
 		checked, known := h.sound[name]
 		return !known || settled.Number == 0 || checked > 0 && settled.Number < checked+identifiedBlocks
 	})
+	if !open {
+		h.compared = chain.Ref{}
+	}
 }
 
 // compare asks nodes for the hash of a block of ours, and sets those aside that have another
-// one. Nodes that are known are not asked.
-func (h *Head) compare(ctx context.Context, ours chain.Ref, what string, known func(node string) bool) {
-	skip := func(s upstream.Status) bool { return !s.Usable || known(s.Name) }
-	if !slices.ContainsFunc(h.config.Watcher.Status(), func(s upstream.Status) bool { return !skip(s) }) {
-		return
+// one. Nodes that are known are not asked. open says that a node has not answered yet.
+func (h *Head) compare(ctx context.Context, ours chain.Ref, what string, known func(node string) bool) (open bool) {
+	var unknown []string
+	for _, s := range h.config.Watcher.Status() {
+		if s.Usable && !known(s.Name) {
+			unknown = append(unknown, s.Name)
+		}
 	}
-	for _, answer := range h.hashes(ctx, ours.Number) {
-		if answer.hash == ours.Hash {
-			h.sound[answer.node] = ours.Number
+	hashes, open := h.election.Hashes(ctx, ours.Number, unknown)
+	for name, hash := range hashes {
+		if hash == ours.Hash {
+			h.sound[name] = ours.Number
 			continue
 		}
-		delete(h.sound, answer.node)
-		h.config.Watcher.SetAside(answer.node, fmt.Errorf("its %s is %#x, expected %#x", what, answer.hash, ours.Hash))
+		delete(h.sound, name)
+		h.config.Watcher.SetAside(name, fmt.Errorf("its %s is %#x, expected %#x", what, hash, ours.Hash))
 	}
+	return open
 }
 
-// nodeHash is the hash that a node has at a number.
-type nodeHash struct {
-	node string
-	hash common.Hash
-}
-
-// hashes asks all usable nodes which block they have at a number.
-func (h *Head) hashes(ctx context.Context, number uint64) (all []nodeHash) {
+// hashQuestion returns the question which block a node has at a number.
+func hashQuestion(number uint64) upstream.Call {
 	q := newQuestion(upstream.Blocks, number, "eth_getBlockByNumber", hexutil.Uint64(number), false)
 	q.Check = func(answer json.RawMessage) error {
 		_, err := node.ParseHeader(answer)
 		return fault(err)
 	}
-	for _, answer := range h.config.Watcher.AskEach(ctx, q.Call) {
-		if answer.Err != nil {
-			continue
-		}
-		if header, err := node.ParseHeader(answer.Result); err == nil {
-			all = append(all, nodeHash{answer.Node, header.Hash()})
-		}
+	return q.Call
+}
+
+// hashOf returns the hash of a block that a node has sent.
+func hashOf(answer json.RawMessage) (common.Hash, error) {
+	header, err := node.ParseHeader(answer)
+	if err != nil {
+		return common.Hash{}, err
 	}
-	return all
+	return header.Hash(), nil
 }
 
 // elect returns the heads to try, best first: with a quorum the one that it agrees on, else
@@ -254,40 +273,18 @@ func (h *Head) elect(ctx context.Context) ([]Forkchoice, error) {
 		}
 		return choices, nil
 	}
-	heads := make([]uint64, len(claims))
+	nodes := make([]upstream.Status, len(claims))
 	for i, c := range claims {
-		heads[i] = c.Head.Number
+		nodes[i] = upstream.Status{Name: c.node, Head: upstream.Head{Ref: c.Head}}
 	}
-	for _, number := range chain.Heights(heads, h.config.Quorum) {
-		votes := h.votes(ctx, claims, number)
-		if hash, ok := chain.Elected(votes, h.config.Quorum); ok {
-			return []Forkchoice{elected(claims, votes, chain.Ref{Number: number, Hash: hash}, h.config.Quorum)}, nil
-		}
+	head, votes, open := h.election.Elect(ctx, nodes, h.config.Quorum, h.tip.Forkchoice().Head.Ref().Number)
+	switch {
+	case votes != nil:
+		return []Forkchoice{elected(claims, votes, head, h.config.Quorum)}, nil
+	case open:
+		return nil, errUndecided
 	}
 	return nil, fmt.Errorf("no agreement: %d nodes must have the same head", h.config.Quorum)
-}
-
-// votes returns which block each node has at a number.
-func (h *Head) votes(ctx context.Context, claims []claim, number uint64) []common.Hash {
-	votes := make([]common.Hash, len(claims))
-	higher := false
-	for i, c := range claims {
-		if c.Head.Number == number {
-			votes[i] = c.Head.Hash
-		}
-		higher = higher || c.Head.Number > number
-	}
-	if !higher {
-		return votes
-	}
-	for _, answer := range h.hashes(ctx, number) {
-		for i, c := range claims {
-			if c.node == answer.node && c.Head.Number > number {
-				votes[i] = answer.hash
-			}
-		}
-	}
-	return votes
 }
 
 // elected returns a head with what a quorum of its voters says is safe and final.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +106,8 @@ type testNode struct {
 	objects   bool // it has no debug methods
 	// alter, if not nil, returns what the node answers instead of a result.
 	alter func(method string, result any) any
+	// held, if not nil, is closed before the node answers [testNodes.AskEach]. It is guarded by the nodes' mu.
+	held chan struct{}
 }
 
 // testNodes are nodes that are asked in their order. They implement [Asker] and [Watcher], as
@@ -165,17 +168,36 @@ func (n *testNodes) AskAll(ctx context.Context, calls []upstream.Call) (all []up
 	return all
 }
 
-func (n *testNodes) AskEach(_ context.Context, c upstream.Call) (all []upstream.Answer) {
+func (n *testNodes) AskEach(ctx context.Context, c upstream.Call, names []string) <-chan upstream.Answer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	answers := make(chan upstream.Answer, len(n.nodes))
+	var asking sync.WaitGroup
 	for _, one := range n.nodes {
-		if n.aside[one.name] == nil {
+		if n.aside[one.name] != nil || !slices.Contains(names, one.name) {
+			continue
+		}
+		held := one.held
+		asking.Go(func() {
+			if held != nil {
+				select {
+				case <-held:
+				case <-ctx.Done():
+					return
+				}
+			}
+			n.mu.Lock()
+			defer n.mu.Unlock()
 			answer, err := n.ask(one, c)
 			answer.Node, answer.Err = one.name, err
-			all = append(all, answer)
-		}
+			answers <- answer
+		})
 	}
-	return all
+	go func() {
+		asking.Wait()
+		close(answers)
+	}()
+	return answers
 }
 
 func (n *testNodes) Status() (all []upstream.Status) {

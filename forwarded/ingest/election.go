@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"ashlar/chain"
 	"ashlar/forwarded"
@@ -15,76 +14,53 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// voteTime is how long a node may take to name its block at a number.
-const voteTime = 5 * time.Second
+// newElection returns the election of a follower's nodes.
+func (f *Follower) newElection() *upstream.Election {
+	return upstream.NewElection(upstream.ElectionConfig{
+		AskEach: f.config.Pool.AskEach,
+		Question: func(number uint64) upstream.Call {
+			return upstream.Call{
+				Method: "eth_getBlockByNumber", Params: fmt.Appendf(nil, `["%#x",false]`, number), Needs: number, History: upstream.Blocks, About: number,
+				Check: func(result json.RawMessage) error { return f.checkNumber(result, number) },
+			}
+		},
+		Hash: func(answer json.RawMessage) (common.Hash, error) {
+			b, err := forwarded.DecodeBlock(answer)
+			if b == nil || err != nil {
+				return common.Hash{}, err
+			}
+			return b.Hash, nil
+		},
+	})
+}
 
 // elect returns the highest block that a quorum of the nodes has, and the heads of these
 // nodes. It returns none if there is no such block. A node can lie about its own chain only,
 // so with a quorum of two a single node cannot make up a head. With a quorum of one the
-// highest head is elected.
-func (f *Follower) elect(ctx context.Context, nodes []upstream.Status) (elected chain.Ref, voters []upstream.Head) {
+// highest head is elected. open says that there may be such a block when a slow node answers.
+func (f *Follower) elect(ctx context.Context, nodes []upstream.Status) (elected chain.Ref, voters []upstream.Head, open bool) {
 	if f.config.Quorum == 1 {
 		for _, n := range nodes {
 			voters = append(voters, n.Head)
 		}
-		return highest(voters), voters
+		return highest(voters), voters, false
 	}
-	heights := make([]uint64, len(nodes))
-	for i, n := range nodes {
-		heights[i] = n.Head.Number
+	var ours uint64
+	if view := f.View(); view != nil {
+		ours = view.Head().Number
 	}
-	for _, number := range chain.Heights(heights, f.config.Quorum) {
-		votes := f.votes(ctx, nodes, number)
-		hash, ok := chain.Elected(votes, f.config.Quorum)
-		if !ok {
-			continue
+	elected, votes, open := f.election.Elect(ctx, nodes, f.config.Quorum, ours)
+	for i, vote := range votes {
+		if vote == elected.Hash {
+			voters = append(voters, nodes[i].Head)
 		}
-		for i, vote := range votes {
-			if vote == hash {
-				voters = append(voters, nodes[i].Head)
-			}
-		}
-		return chain.Ref{Number: number, Hash: hash}, voters
 	}
-	return chain.Ref{}, nil
+	return elected, voters, open
 }
 
 // highest returns the highest of some heads; of equals, the first.
 func highest(heads []upstream.Head) chain.Ref {
 	return slices.MaxFunc(heads, func(a, b upstream.Head) int { return cmp.Compare(a.Number, b.Number) }).Ref
-}
-
-// votes returns the hash that each node has at a number; zero if it has none, or does not say.
-func (f *Follower) votes(ctx context.Context, nodes []upstream.Status, number uint64) []common.Hash {
-	votes := make([]common.Hash, len(nodes))
-	above := make(map[string]int) // nodes to be asked, with their places
-	for i, n := range nodes {
-		switch {
-		case n.Head.Number == number:
-			votes[i] = n.Head.Hash
-		case n.Head.Number > number:
-			above[n.Name] = i
-		}
-	}
-	if len(above) == 0 {
-		return votes
-	}
-	ctx, cancel := context.WithTimeout(ctx, voteTime)
-	defer cancel()
-	answers := f.config.Pool.AskEach(ctx, upstream.Call{
-		Method: "eth_getBlockByNumber", Params: fmt.Appendf(nil, `["%#x",false]`, number), Needs: number, History: upstream.Blocks, About: number,
-		Check: func(result json.RawMessage) error { return f.checkNumber(result, number) },
-	})
-	for _, answer := range answers {
-		i, asked := above[answer.Node]
-		if answer.Err != nil || !asked {
-			continue
-		}
-		if b, err := forwarded.DecodeBlock(answer.Result); err == nil && b != nil {
-			votes[i] = b.Hash
-		}
-	}
-	return votes
 }
 
 // checkNumber returns why an answer is not a block with a number.

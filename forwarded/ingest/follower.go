@@ -54,6 +54,7 @@ type Follower struct {
 	// Run alone uses the fields below.
 	lost     time.Time // since when no node has the head; zero if one has
 	disagree bool      // the nodes did not agree on a head last time
+	election *upstream.Election
 }
 
 // Agreement is whether as many nodes agree on a head as must.
@@ -66,7 +67,9 @@ type Agreement struct {
 func New(config Config) *Follower {
 	config.Quorum, config.Keep = cmp.Or(config.Quorum, 1), cmp.Or(config.Keep, defaultKeep)
 	config.Patience, config.Log = cmp.Or(config.Patience, defaultPatience), cmp.Or(config.Log, slog.Default())
-	return &Follower{config: config, changed: make(chan struct{}), agreed: Agreement{Since: time.Now()}}
+	f := &Follower{config: config, changed: make(chan struct{}), agreed: Agreement{Since: time.Now()}}
+	f.election = f.newElection()
+	return f
 }
 
 // Agreement returns whether the nodes agree.
@@ -111,6 +114,7 @@ func (f *Follower) Await(ctx context.Context) (*forwarded.View, error) {
 
 // Run follows until ctx is done.
 func (f *Follower) Run(ctx context.Context) error {
+	defer f.election.Wait()
 	return f.config.Task.Keep(ctx, func(ctx context.Context) error {
 		for {
 			changed := f.config.Pool.Changed()
@@ -120,6 +124,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			f.config.Task.Succeeded()
 			select {
 			case <-changed:
+			case <-f.election.Changed():
 			case <-ctx.Done():
 				return nil
 			}
@@ -134,8 +139,8 @@ func (f *Follower) approach(ctx context.Context) error {
 		f.noteAgreement(0)
 		return nil
 	}
-	elected, heads := f.elect(ctx, nodes)
-	if ctx.Err() != nil {
+	elected, heads, open := f.elect(ctx, nodes)
+	if ctx.Err() != nil || open {
 		return nil
 	}
 	f.noteAgreement(len(heads))

@@ -1,7 +1,12 @@
 package network
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"sync/atomic"
 	"testing"
 
 	"ashlar/family"
@@ -53,5 +58,38 @@ func TestOneNodeCannotMakeUpAHead(t *testing.T) {
 	w.until("one node is left", func() bool { return agreement().Nodes == 0 })
 	if got := agreement(); got.Since == 0 {
 		t.Errorf("while one node is left: %+v", got)
+	}
+}
+
+// TestQuorumWithoutASlowNode: a node that does not say which blocks it has does not hold up the others, and is asked for nothing more
+// meanwhile.
+func TestQuorumWithoutASlowNode(t *testing.T) {
+	chain := forwardtest.Chain{Head: 10}
+	a, b, slow := node(t, chain), node(t, chain), node(t, chain)
+	w := serve(t, newStore(t), func(e *Entries) { e.Quorum = 2 }, slow, a, b)
+	w.allUsed()
+	w.atHead(10)
+	numbered, held := regexp.MustCompile(`"params":\["0x[0-9a-f]+",false\]`), new(atomic.Int32)
+	slow.Set(func(n *forwardtest.Node) {
+		n.Chain.Head = 100
+		n.Between = func(_ http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if !numbered.Match(body) {
+				return false
+			}
+			held.Add(1)
+			<-r.Context().Done()
+			return true
+		}
+	})
+	for head := uint64(11); head < 17; head++ {
+		for _, n := range []*forwardtest.Node{a, b} {
+			n.Set(func(n *forwardtest.Node) { n.Chain.Head = head })
+		}
+		w.atHead(head)
+	}
+	if got := held.Load(); got > 2 {
+		t.Errorf("the node that does not answer was asked %d times, expected once", got)
 	}
 }
