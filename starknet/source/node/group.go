@@ -100,7 +100,7 @@ func (g *Group) Follow(ctx context.Context, first uint64, to Chain) error {
 // approach moves the chain some blocks towards the highest block that a quorum has, or back
 // to a common block. It returns whether the chain moved.
 func (g *Group) approach(ctx context.Context, first uint64, to Chain) (moved bool, err error) {
-	heads := g.ask(ctx, func(ctx context.Context, m *member) (chain.Ref, error) { return m.Head(ctx) })
+	heads := g.ask(ctx, g.many, func(ctx context.Context, m *member) (chain.Ref, error) { return m.Head(ctx) })
 	target, agreed, err := g.head(ctx, heads)
 	if err != nil {
 		return false, err

@@ -244,3 +244,24 @@ func TestL1AcceptedAboveTheHead(t *testing.T) {
 		t.Errorf("of a group with a node of another branch: block %d, %v, want the error %q", number, err, errNoQuorum)
 	}
 }
+
+// TestGroupWithSlowNode: if two nodes contradict each other, the vote of a slow one decides.
+func TestGroupWithSlowNode(t *testing.T) {
+	main, other := makeChain(nil, 0, 12, 1), makeChain(nil, 0, 12, 2)
+	slow := nodetest.New(t, 10, main)
+	const poll = 50 * time.Millisecond
+	slow.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+		if q.Method == "starknet_getBlockWithTxHashes" {
+			time.Sleep(4 * poll) // the others have answered long before
+		}
+		return false
+	}
+	liar := nodetest.New(t, 10, other)
+	options := optionsFor(slow)
+	options.Poll = poll
+	g, err := NewGroup([]string{liar.URL, slow.URL, nodetest.New(t, 10, main).URL}, 2, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyTo(t, g, nil, main)
+}

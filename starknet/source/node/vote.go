@@ -42,18 +42,14 @@ func (g *Group) head(ctx context.Context, heads map[*member]chain.Ref) (chain.Re
 // at returns the block that a quorum of the nodes has at a number, and these nodes. The
 // error is errNoQuorum if there is none.
 func (g *Group) at(ctx context.Context, number uint64) (hash common.Hash, agreed []*member, err error) {
-	votes := g.ask(ctx, func(ctx context.Context, m *member) (chain.Ref, error) {
+	votes := g.ask(ctx, g.decided, func(ctx context.Context, m *member) (chain.Ref, error) {
 		hash, err := m.hash(ctx, number)
 		if errors.Is(err, ErrNotFound) {
 			return chain.Ref{}, nil // it is behind, which is no fault
 		}
 		return chain.Ref{Number: number, Hash: hash}, err
 	})
-	var hashes []common.Hash
-	for _, vote := range votes {
-		hashes = append(hashes, vote.Hash)
-	}
-	hash, ok := chain.Elected(hashes, g.quorum)
+	hash, ok := chain.Elected(hashes(votes), g.quorum)
 	if !ok {
 		return common.Hash{}, nil, fmt.Errorf("%w: %d must have the same block, but block %d is %s", errNoQuorum, g.quorum, number, describe(g.members, votes))
 	}
@@ -74,6 +70,36 @@ func (g *Group) at(ctx context.Context, number uint64) (hash common.Hash, agreed
 	return hash, agreed, nil
 }
 
+// hashes returns the hashes of the blocks that nodes have.
+func hashes(votes map[*member]chain.Ref) (all []common.Hash) {
+	for _, vote := range votes {
+		all = append(all, vote.Hash)
+	}
+	return all
+}
+
+// many reports whether a quorum has answered.
+func (g *Group) many(answers map[*member]chain.Ref) bool { return len(answers) >= g.quorum }
+
+// decided reports whether a quorum has answered and the other nodes need not be waited for: a quorum has the same block, or too few
+// have one yet. If two nodes contradict each other, the others decide.
+func (g *Group) decided(votes map[*member]chain.Ref) bool {
+	if _, ok := chain.Elected(hashes(votes), g.quorum); ok || !g.many(votes) {
+		return ok
+	}
+	var first common.Hash
+	for _, hash := range hashes(votes) {
+		switch {
+		case hash == common.Hash{}:
+		case first == common.Hash{}:
+			first = hash
+		case hash != first:
+			return false
+		}
+	}
+	return true
+}
+
 // describe says which block each node has.
 func describe(members []*member, votes map[*member]chain.Ref) string {
 	var each []string
@@ -88,9 +114,9 @@ func describe(members []*member, votes map[*member]chain.Ref) string {
 	return strings.Join(each, ", ")
 }
 
-// ask asks all nodes the same. A node that fails is not asked for a while. Once a quorum has
-// answered, the others are waited for no longer than the time between two polls.
-func (g *Group) ask(ctx context.Context, question func(context.Context, *member) (chain.Ref, error)) map[*member]chain.Ref {
+// ask asks all nodes the same. A node that fails is not asked for a while. Once the answers are
+// enough, the other nodes are waited for no longer than the time between two polls.
+func (g *Group) ask(ctx context.Context, enough func(answers map[*member]chain.Ref) bool, question func(context.Context, *member) (chain.Ref, error)) map[*member]chain.Ref {
 	ctx, cancel := context.WithTimeout(ctx, voteTime)
 	defer cancel()
 	type answer struct {
@@ -136,7 +162,7 @@ func (g *Group) ask(ctx context.Context, question func(context.Context, *member)
 			}
 			return votes
 		}
-		if len(votes) >= g.quorum && late == nil {
+		if late == nil && enough(votes) {
 			late = time.After(g.options.Poll)
 		}
 	}
