@@ -37,9 +37,10 @@ type Group struct {
 // member is a node of a group. Only Follow's goroutine uses its fields without a lock.
 type member struct {
 	*Node
-	checked bool      // it is on the expected chain
-	resting time.Time // until then it is not asked
-	differs string    // guarded by Group.mu: what it has where the others agree
+	checked   bool      // it is on the expected chain
+	resting   time.Time // until then it is not asked
+	withholds bool      // it did not send its blocks when it was last asked for them
+	differs   string    // guarded by Group.mu: what it has where the others agree
 }
 
 // rest leaves a node alone for a while, because it failed or did not answer in time.
@@ -139,8 +140,17 @@ func (g *Group) approach(ctx context.Context, first uint64, to Chain) (moved boo
 }
 
 // bring appends the blocks from a number to target, which these nodes have. They are proven
-// to be its ancestors first. It tries one node after the other.
+// to be its ancestors first. It tries one node after the other, those last that did not send their blocks lately.
 func (g *Group) bring(ctx context.Context, agreed []*member, from uint64, target chain.Ref, to Chain, head *chain.Ref) error {
+	slices.SortStableFunc(agreed, func(a, b *member) int {
+		switch {
+		case a.withholds == b.withholds:
+			return 0
+		case b.withholds:
+			return -1
+		}
+		return 1
+	})
 	err, refuted := errNoQuorum, make(map[*member]error)
 	for _, m := range agreed {
 		var blocks []*starknet.Block
@@ -171,7 +181,10 @@ func (g *Group) bring(ctx context.Context, agreed []*member, from uint64, target
 // proven is [member.proven]. A node that fails is not asked for a while.
 func (g *Group) proven(ctx context.Context, m *member, from uint64, target chain.Ref) ([]*starknet.Block, error) {
 	blocks, err := m.proven(ctx, from, target)
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return blocks, err
+	}
+	if m.withholds = err != nil; m.withholds {
 		m.record.failed(err, errors.Is(err, errContradiction))
 		m.options.Logger.Warn("a node that agrees does not send its blocks", "from", from, "to", target.Number, "error", err)
 		g.rest(m)
