@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"os"
 
@@ -8,8 +9,18 @@ import (
 	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/history/audit"
+	"ashlar/history/rows"
 	"ashlar/kv"
 )
+
+// acceptIncomplete refuses a store that this version cannot read, before it is opened for writing. It accepts
+// one that a command must complete, as the command may be this one.
+func acceptIncomplete(ctx context.Context, f family.Family, r kv.Reader) error {
+	if err := f.Accept(ctx, r); !rows.Incomplete(err) {
+		return err
+	}
+	return nil
+}
 
 // change opens a stored network that accept accepts, has work change its settled rows, and
 // shows the progress on bar after the word doing.

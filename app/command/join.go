@@ -82,7 +82,7 @@ func (j Join) join(ctx context.Context, data store.Stores, from kv.Store, bar *o
 		if joiner, ok = f.(family.Joiner); !ok {
 			return fmt.Errorf("%w: networks of family %s hold no state", errNotJoined, f.Name())
 		}
-		return nil
+		return acceptIncomplete(ctx, f, r)
 	}
 	err = change(data, j.Network, accept, "joining", bar, func(opened kv.Store, progress *audit.Progress) error {
 		done, err = joiner.Join(ctx, opened, from, progress)

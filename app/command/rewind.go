@@ -53,12 +53,11 @@ func (r Rewind) run(ctx context.Context, bar *os.File) (done rewind.Done, err er
 
 func (r Rewind) rewind(ctx context.Context, data store.Stores, bar *os.File) (done rewind.Done, err error) {
 	var f family.Family
-	accept := func(store kv.Reader) error {
-		var err error
+	accept := func(store kv.Reader) (err error) {
 		if f, err = app.FamilyOf(ctx, store); errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
-		return nil
+		return acceptIncomplete(ctx, f, store)
 	}
 	err = change(data, r.Network, accept, "rewinding", bar, func(opened kv.Store, progress *audit.Progress) error {
 		done, err = f.Rewind(ctx, opened, r.To, progress)

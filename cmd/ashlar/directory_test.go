@@ -77,6 +77,9 @@ func (d dataDirectory) status() []string { return []string{"status", "--data", d
 func (d dataDirectory) verify() []string {
 	return []string{"verify", "--data", d.path, "--network", "a"}
 }
+func (d dataDirectory) rewind() []string {
+	return []string{"rewind", "--data", d.path, "--network", "a", "--to", "5"}
+}
 func (d dataDirectory) prune() []string {
 	return []string{"prune", "--data", d.path, "--network", "a", "--proofs", "5"}
 }
@@ -287,7 +290,7 @@ func TestFailedFirstImport(t *testing.T) {
 
 // networkCommands are all that open a network.
 func networkCommands(d dataDirectory) [][]string {
-	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status(), d.verify(), d.prune()}
+	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status(), d.verify(), d.rewind(), d.prune()}
 }
 
 // keyCommands are all that open the API keys.
