@@ -16,9 +16,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// maxFrames is the largest number of frames of several blocks that trace_filter returns if the
-// network has a trace index.
-const maxFrames = 10_000
+// The limits of trace_filter on networks that have a trace index.
+const (
+	maxFrames = 10_000 // frames of a range that is longer than wholeRange
+	// wholeRange is the number of blocks of which all frames are returned, as trace_block returns those of one.
+	// Indexers that do not shorten their ranges ask for so many: graph-node's ETHEREUM_TRACE_STREAM_STEP_SIZE.
+	wholeRange = 50
+)
 
 // traceFilter is the parameters of trace_filter.
 type traceFilter struct {
@@ -149,13 +153,13 @@ func (f *traceFilter) indexed(first, last uint64) *query.TraceFilter {
 // such frames are executed.
 func (a *API) findFrames(ctx context.Context, view *query.View, filter *query.TraceFilter, frames *frameList) error {
 	limit := maxFrames
-	if filter.From == filter.To {
-		limit = math.MaxInt // all of the block, as trace_block returns them: no shorter range could be asked for
+	if filter.To-filter.From < wholeRange {
+		limit = math.MaxInt
 	}
 	found, err := view.FindTraces(ctx, filter, limit)
 	if tooMany := (*query.TooManyTraces)(nil); errors.As(err, &tooMany) {
-		if !tooMany.Fits && filter.Skip == 0 {
-			tooMany.To, tooMany.Fits = tooMany.From, true // one block is not limited
+		if filter.Skip == 0 {
+			tooMany.To, tooMany.Fits = max(tooMany.To, tooMany.From+wholeRange-1), true
 		}
 		return tooManyFrames(tooMany)
 	}

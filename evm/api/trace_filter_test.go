@@ -42,11 +42,11 @@ func TestFilterEndsWithItsCount(t *testing.T) {
 	}
 }
 
-// TestFilterOfOneBlockIsNotCapped: a filter of one block returns all of its frames, as trace_block
-// does, because no shorter range can be asked for; graph-node asks for single blocks. A longer range
-// with as many frames is refused.
-func TestFilterOfOneBlockIsNotCapped(t *testing.T) {
-	const calls = 10_001
+// TestFilterOfFewBlocksIsNotCapped: a filter of at most 50 blocks returns all of their frames. graph-node
+// asks for 50 blocks at a time, and again for the same ones after an error. A longer range with as many
+// frames is refused, with a range that fits.
+func TestFilterOfFewBlocksIsNotCapped(t *testing.T) {
+	const calls, last = 10_001, 72
 	caller, called := common.Address{0xcc}, common.Address{0xaa}
 	genesis := madeGenesis()
 	code, loop := program.New().Push(calls).Jumpdest()
@@ -56,10 +56,10 @@ func TestFilterOfOneBlockIsNotCapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), 2, func(i int, b *core.BlockGen) {
-		tx := &types.LegacyTx{Nonce: uint64(i), GasPrice: b.BaseFee(), Gas: 10_000_000, To: &caller}
-		if i == 1 {
-			tx.To = &called
+	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), last, func(i int, b *core.BlockGen) {
+		tx := &types.LegacyTx{Nonce: uint64(i), GasPrice: b.BaseFee(), Gas: 100_000, To: &called}
+		if i == 0 || i == last-2 {
+			tx.To, tx.Gas = &caller, 10_000_000
 		}
 		b.AddTx(types.MustSignNewTx(key, types.HomesteadSigner{}, tx))
 	})
@@ -67,15 +67,20 @@ func TestFilterOfOneBlockIsNotCapped(t *testing.T) {
 	for _, test := range []struct {
 		filter string
 		frames int
+		fits   string // the range in the error, if that is the answer
 	}{
-		{`{"fromBlock":"0x1","toBlock":"0x1"}`, calls + 1},
-		{`{"fromBlock":"0x1","toBlock":"0x1","fromAddress":[],"toAddress":["` + called.Hex() + `"],"mode":"union"}`, calls},
-		{`{"fromBlock":"0x1","toBlock":"0x2"}`, 0},
+		{`{"fromBlock":"0x1","toBlock":"0x1"}`, calls + 1, ""},
+		{`{"fromBlock":"0x1","toBlock":"0x1","fromAddress":[],"toAddress":["CALLED"],"mode":"union"}`, calls, ""},
+		{`{"fromBlock":"0x1","toBlock":"0x32","fromAddress":[],"toAddress":["CALLED"],"mode":"union"}`, calls + 49, ""},
+		{`{"fromBlock":"0x1","toBlock":"0x33","fromAddress":[],"toAddress":["CALLED"],"mode":"union"}`, 0, "[0x1, 0x32]"},
+		{`{"fromBlock":"0x1","toBlock":"0x33"}`, 0, "[0x1, 0x32]"},
+		{`{"fromBlock":"0x2","toBlock":"0x48"}`, 0, "[0x2, 0x46]"},
 	} {
-		answer, _ := limited(t, s.methods, 100_000_000, `{"jsonrpc":"2.0","id":1,"method":"trace_filter","params":[`+test.filter+`]}`)
-		refused := strings.Contains(string(answer), `"message":"query returned more than 10000 results","data":"Try with this block range [0x1, 0x1]."`)
-		if frames := strings.Count(string(answer), `"traceAddress"`); frames != test.frames || refused != (test.frames == 0) {
-			t.Errorf("%s: %d frames, want %d, in %.300s", test.filter, frames, test.frames, answer)
+		filter := strings.ReplaceAll(test.filter, "CALLED", called.Hex())
+		answer, _ := limited(t, s.methods, 100_000_000, `{"jsonrpc":"2.0","id":1,"method":"trace_filter","params":[`+filter+`]}`)
+		refused := strings.Contains(string(answer), `"message":"query returned more than 10000 results","data":"Try with this block range `+test.fits+`."`)
+		if frames := strings.Count(string(answer), `"traceAddress"`); frames != test.frames || refused != (test.fits != "") {
+			t.Errorf("%s: %d frames, want %d, in %.300s", filter, frames, test.frames, answer)
 		}
 	}
 }

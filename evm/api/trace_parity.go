@@ -41,7 +41,7 @@ func (a *API) parityMethods(p parameters) []jsonrpc.Method {
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityGet,
 		},
 		{
-			Name: "trace_filter", Summary: "Returns the frames in a range of blocks that are about some addresses. With a trace index they are found before any is executed, at most 10,000 of several blocks; use `after` and `count` for pages.",
+			Name: "trace_filter", Summary: "Returns the frames in a range of blocks that are about some addresses. With a trace index they are found before any is executed, at most 10,000 of more than 50 blocks; use `after` and `count` for pages.",
 			Params: []jsonrpc.Param{required("Filter", "Which frames are returned.", traceFilterSchema, a.example((*sample).frames))},
 			Result: result("Frames", framesSchema),
 			Errors: slices.Concat(errs, []*jsonrpc.Error{tooManyFrames(&query.TooManyTraces{Limit: maxFrames, From: 1, To: 0x2f, Fits: true})}),
