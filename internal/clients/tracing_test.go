@@ -76,6 +76,8 @@ func tools() map[string][]replayed {
 			{"eth_getBlockReceipts", `["HASH"]`, []string{`"transactionHash":"TX"`}},
 			{"eth_getBlockReceipts", `[{"blockHash":"HASH"}]`, []string{`"transactionHash":"TX"`}},
 			{"eth_getLogs", `[{"fromBlock":"BLOCK","toBlock":"NEXT","address":["TOKEN"],"topics":[["0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"]]}]`, []string{`"address":"TOKEN"`}},
+			{"eth_getLogs", `[{"fromBlock":"BLOCK","toBlock":"NEXT","address":"TOKEN","topics":["0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"]}]`, []string{`"address":"TOKEN"`}},
+			{"eth_getLogs", `[{"fromBlock":"BLOCK","toBlock":"NEXT","address":"TOKEN","topics":["0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef","0x000000000000000000000000000000000000000000000000000000000000beef",["0x000000000000000000000000000000000000000000000000000000000000beef"]]}]`, []string{`[]`}},
 			{"eth_call", `[{"to":"TOKEN","gas":"0x2faf080","input":"0x18160ddd","data":"0x18160ddd"},{"blockHash":"HASH"}]`, []string{`0x`}},
 			{"eth_getBalance", `["HOLDER",{"blockHash":"HASH"}]`, []string{`0x`}},
 			{"eth_getCode", `["TOKEN",{"blockHash":"HASH"}]`, []string{`0x60`}},
