@@ -330,6 +330,16 @@ func (p *Pool) GetWithBlobs(hash common.Hash) (tx *types.Transaction, from commo
 	return nil, from, false
 }
 
+// Find returns the transaction of a sender with a nonce, without its blobs, or nil.
+func (p *Pool) Find(from common.Address, nonce uint64) *types.Transaction {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if of := p.senders[from]; of != nil && of.byNonce[nonce] != nil {
+		return of.byNonce[nonce].tx.WithoutBlobTxSidecar()
+	}
+	return nil
+}
+
 // Remove removes a transaction if it is in the pool.
 func (p *Pool) Remove(hash common.Hash) {
 	p.mutex.Lock()

@@ -53,6 +53,12 @@ func TestReplacement(t *testing.T) {
 	if _, _, ok := b.pool.Get(better.Hash()); !ok {
 		t.Error("the replacement is missing")
 	}
+	if found := b.pool.Find(b.address(0), 0); found == nil || found.Hash() != better.Hash() {
+		t.Errorf("found %v, expected the replacement", found)
+	}
+	if other, later := b.pool.Find(b.address(1), 0), b.pool.Find(b.address(0), 1); other != nil || later != nil {
+		t.Errorf("found %v of another sender and %v of another nonce, expected none", other, later)
+	}
 	if pending, _ := b.pool.Stats(); pending != 1 {
 		t.Errorf("%d transactions for one nonce", pending)
 	}
@@ -262,6 +268,10 @@ func TestBlobs(t *testing.T) {
 	}
 	if got, _, ok := b.pool.GetWithBlobs(tx.Hash()); !ok || got.BlobTxSidecar() == nil {
 		t.Error("GetWithBlobs does not return a blob transaction with the blob")
+	}
+
+	if got := b.pool.Find(b.address(0), tx.Nonce()); got == nil || got.Hash() != tx.Hash() || got.BlobTxSidecar() != nil {
+		t.Error("Find does not return a blob transaction, or returns it with the blob")
 	}
 
 	// A transaction with valid cell proofs is kept unchanged.
