@@ -66,7 +66,7 @@ func New(chain *query.Chain, config Config) *API {
 func (a *API) Methods() (*jsonrpc.Methods, error) {
 	p := a.parameters()
 	all := slices.Concat(
-		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.accessListMethods(), a.transactionMethods(p), a.rawMethods(p), a.badBlockMethods(), a.stateMethods(p),
+		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.accessListMethods(), a.transactionMethods(p), a.senderMethods(), a.rawMethods(p), a.badBlockMethods(), a.stateMethods(p),
 		a.proofMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.callMethods(p), a.callManyMethods(),
 		a.traceMethods(p), a.traceCallManyMethods(), a.traceChainMethods(p), a.parityMethods(p), a.simulateMethods(p), a.rangeMethods(p), a.witnessMethods(p), a.otsMethods(p), a.searchMethods(p),
 		a.poolMethods(), a.syncMethods(), a.fillMethods(p), a.publisher.methods(),

@@ -38,7 +38,7 @@ func concernOf(ctx context.Context, methods *jsonrpc.Methods, method, params str
 // TestAddressesAreJudged: a method that is given an address, a call or a filter must say
 // which contracts it concerns.
 func TestAddressesAreJudged(t *testing.T) {
-	notContracts := []string{"txpool_contentFrom", "ots_getTransactionBySenderAndNonce"} // the address is a sender
+	notContracts := []string{"txpool_contentFrom", "ots_getTransactionBySenderAndNonce", "eth_getTransactionBySenderAndNonce"} // the address is a sender
 	for method := range described(t).All() {
 		for _, p := range method.Params {
 			if name := p.Schema.Name; name != "Address" && name != "Call" && !strings.HasSuffix(name, "Filter") || slices.Contains(notContracts, method.Name) {
@@ -64,6 +64,8 @@ func TestContracts(t *testing.T) {
 		{"eth_blockNumber", `[]`, false, nil},
 		{"eth_getBalance", `[` + a + `,"latest"]`, true, []common.Address{first}},
 		{"eth_getProof", `[` + a + `,[],"latest"]`, true, []common.Address{first}},
+		{"eth_getAccount", `[` + a + `,"latest"]`, true, []common.Address{first}},
+		{"eth_getTransactionBySenderAndNonce", `[` + a + `,"0x0"]`, false, nil},
 		{"eth_getStorageValues", `[{` + a + `:[` + slot + `]},"latest"]`, true, []common.Address{first}},
 		{"eth_getStorageValues", `[{` + a + `:[],` + b + `:[],` + a + `:[]}]`, true, []common.Address{first, second}},
 

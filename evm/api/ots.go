@@ -28,8 +28,6 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 	count := func(name, summary string, example int) jsonrpc.Param {
 		return required(name, summary, schema.Unsigned, jsonrpc.Given(example))
 	}
-	nonce := required("Nonce", "The nonce of the transaction.", schema.Unsigned, jsonrpc.Given(0))
-	sender := required("Sender", "The sender of the transaction.", addressSchema, a.example(func(s *sample) any { return s.sender }))
 	details := result("Block details", schema.OrNull(blockDetailsSchema))
 	traceErrors := append(errorsOf(execute.ErrGenesis, errTraceTime, errNoTransaction), blockErrors...)
 	return []jsonrpc.Method{
@@ -75,8 +73,8 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "ots_getTransactionBySenderAndNonce", Summary: "Returns the hash of the transaction of a sender with a nonce.",
-			Params: []jsonrpc.Param{sender, nonce}, Result: result("Transaction hash", schema.OrNull(hashSchema)),
-			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.transactionOf,
+			Params: a.senderAndNonce(schema.Unsigned, 0), Result: result("Transaction hash", schema.OrNull(hashSchema)),
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.hashBySender,
 		},
 		{
 			Name: "ots_getContractCreator", Summary: "Returns the transaction that created a contract, and the account that did.",
@@ -258,38 +256,4 @@ func (a *API) blockTransactions(ctx context.Context, params, out []byte) ([]byte
 		return b.appendReceiptOf(out, i, hashes.hash(i), true)
 	})
 	return append(out, '}'), err
-}
-
-// transactionOf answers ots_getTransactionBySenderAndNonce. It finds the block after which the
-// sender's nonce is higher by binary search, with one read of the account for each step.
-func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 2, 2)
-	sender, nonce := args.Address(0), parameter.Decode(&args, 1, parameter.ParseCount)
-	if args.Err != nil {
-		return out, args.Err
-	}
-	view, err := a.chain.View()
-	if err != nil {
-		return out, err
-	}
-	number, found, err := firstBlock(ctx, view, sender, func(account *types.StateAccount) bool { return account.Nonce > nonce })
-	if !found || err != nil {
-		return appendNull(out), err
-	}
-	b, err := a.block(ctx, view, number)
-	if err != nil {
-		return out, err
-	}
-	defer b.release()
-	for i := range b.body.Len() {
-		tx, err := b.transaction(i)
-		if err != nil {
-			return out, err
-		}
-		if b.body.Sender(i) == sender && tx.Nonce == nonce {
-			raw, err := b.body.Transaction(i)
-			return appendHex(out, b.hasher.hash(raw)), err
-		}
-	}
-	return appendNull(out), nil // the nonce of a contract, or of an account with a delegation
 }

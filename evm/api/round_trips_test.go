@@ -111,6 +111,7 @@ func TestRoundTrips(t *testing.T) {
 	hash := block.Transactions()[1].Hash()
 	key := common.BytesToAddress(crypto.Keccak256(binary.BigEndian.AppendUint32(nil, 7)))
 	absent := common.Address{1, 2, 3}
+	sender := crypto.PubkeyToAddress(testECDSA(t).PublicKey)
 	slots := []string{"0x1", "0x63", "0x2a", "0xffffff"}
 	filter := map[string]any{"fromBlock": "0x5", "toBlock": "0x20", "address": logger}
 	topics := map[string]any{"fromBlock": "0x5", "toBlock": "0x20", "address": logger, "topics": []any{nil, []any{common.Hash{31: 2}, common.Hash{31: 9}}}}
@@ -127,7 +128,10 @@ func TestRoundTrips(t *testing.T) {
 		{"eth_getBalance", []any{key, number}, 1},
 		{"eth_getTransactionCount", []any{absent, number}, 1},
 		{"eth_getStorageAt", []any{chaser, "0x5", number}, 1},
-		{"eth_getCode", []any{chaser, number}, 2}, // the code's hash is in the account
+		{"eth_getAccount", []any{chaser, number}, 1},
+		{"eth_getTransactionBySenderAndNonce", []any{sender, "0x3a"}, 7}, // the account after the head and in 5 halvings of 40 blocks, and the block
+		{"eth_getTransactionBySenderAndNonce", []any{sender, "0x78"}, 1}, // not reached after the head
+		{"eth_getCode", []any{chaser, number}, 2},                        // the code's hash is in the account
 		{"eth_getBlockByNumber", []any{number, true}, 1},
 		{"eth_getBlockReceipts", []any{number}, 1},
 		{"eth_getBlockByHash", []any{block.Hash(), true}, 2},

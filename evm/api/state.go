@@ -35,6 +35,12 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getTransactionCount,
 		},
 		{
+			Name: "eth_getAccount", Summary: "Returns an account as the state trie has it: balance, nonce, code hash and storage root.",
+			Params: account, Errors: blockErrors,
+			Result: result("Account", schema.OrNull(accountSchema)),
+			Cost:   jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getAccount,
+		},
+		{
 			Name: "eth_getAccountInfo", Summary: "Returns the balance, the nonce and the code of an account.",
 			Params: account, Errors: blockErrors,
 			Result: result("Account info", schema.Object(schema.Members{"balance": quantitySchema, "nonce": quantitySchema, "code": dataSchema}, nil)),
@@ -57,6 +63,10 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 		},
 	}
 }
+
+var accountSchema = schema.Object(schema.Members{
+	"balance": quantitySchema, "nonce": quantitySchema, "codeHash": hashSchema, "storageRoot": hashSchema,
+}, nil).Named("Account", "An account without its code and its slots, of which it has hashes.")
 
 // contractRead returns the contract whose state a call reads.
 func contractRead(params []byte) ([]common.Address, error) {
@@ -150,6 +160,18 @@ func (a *API) getCode(ctx context.Context, params, out []byte) ([]byte, error) {
 		return out, err
 	}
 	return appendHex(out, code), nil
+}
+
+// getAccount answers eth_getAccount. As in reth and Nethermind, a missing account is null.
+func (a *API) getAccount(ctx context.Context, params, out []byte) ([]byte, error) {
+	account, _, err := a.account(ctx, params)
+	if account == nil || err != nil {
+		return appendNull(out), err
+	}
+	out = appendUint256(append(out, `{"balance":`...), account.Balance)
+	out = appendQuantity(append(out, `,"nonce":`...), account.Nonce)
+	out = appendHex(append(out, `,"codeHash":`...), account.CodeHash)
+	return append(appendHex(append(out, `,"storageRoot":`...), account.Root[:]), '}'), nil
 }
 
 // getAccountInfo answers eth_getAccountInfo. As in reth, a missing account has zero values.

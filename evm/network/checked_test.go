@@ -228,6 +228,16 @@ func TestCheckedTakesTransactions(t *testing.T) {
 	if uint64(nonce) != next.Nonce()+1 {
 		t.Errorf("the pending nonce is %d, want %d", nonce, next.Nonce()+1)
 	}
+	bySender := func(nonce uint64, want jsonrpc.Verification) {
+		t.Helper()
+		var tx struct{ Nonce hexutil.Uint64 }
+		got := s.call(&tx, "eth_getTransactionBySenderAndNonce", fmt.Sprintf(`[%q,"%#x"]`, sender, nonce))
+		if got != want || uint64(tx.Nonce) != nonce {
+			t.Errorf("nonce %d of %s: nonce %d, %s, want %s", nonce, sender, tx.Nonce, got, want)
+		}
+	}
+	bySender(next.Nonce(), jsonrpc.Unverified)
+	bySender(0, jsonrpc.Executed)
 	second := slices.IndexFunc(right[last].Transactions(), func(tx *types.Transaction) bool {
 		from, err := types.Sender(types.LatestSigner(genesis.Config), tx)
 		return err == nil && tx != next && from != sender && tx.Type() != types.BlobTxType

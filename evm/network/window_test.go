@@ -193,8 +193,10 @@ func (s *windowServer) check(want archive.Extent) {
 	s.answers("debug_getModifiedAccountsByNumber", fmt.Sprintf("[%d]", want.State+1))
 	s.pruned("debug_getModifiedAccountsByNumber", fmt.Sprintf("[%d]", want.State), noState)
 	s.checkTries(want)
-	s.answers("ots_getTransactionBySenderAndNonce", s.senderAndNonce(want.State+1))
-	s.pruned("ots_getTransactionBySenderAndNonce", s.senderAndNonce(want.State), noState)
+	for _, method := range []string{"ots_getTransactionBySenderAndNonce", "eth_getTransactionBySenderAndNonce"} {
+		s.answers(method, s.senderAndNonce(want.State+1))
+		s.pruned(method, s.senderAndNonce(want.State), noState)
+	}
 	noBlock := fmt.Sprintf("(the first block is %d)", want.Blocks)
 	for method, more := range map[string]string{"eth_getBlockByNumber": ",true", "eth_getBlockReceipts": "", "eth_getBlockTransactionCountByNumber": ""} {
 		s.answers(method, `[`+quoted(want.Blocks)+more+`]`)

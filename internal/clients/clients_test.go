@@ -161,7 +161,8 @@ func TestLibrariesRead(t *testing.T) {
 			answers := read(t, dir, l, s)
 			over, ok := answers["http"].(map[string]any)
 			if !ok || over["hash"] != want.Hash || len(over["transactions"].([]any)) != len(want.Transactions) || over["logs"].(float64) < 1 ||
-				over["held"] == "0" || over["follows"] != true || over["reverted"] == nil || over["reverted"] == "no" || l.name == "viem" && over["simulated"] != true {
+				over["held"] == "0" || over["follows"] != true || over["reverted"] == nil || over["reverted"] == "no" ||
+				l.name == "viem" && (over["simulated"] != true || over["sent"] != want.Transactions[0]) {
 				t.Errorf("read over HTTP: %v", answers["http"])
 			}
 			for transport, reads := range map[string]bool{"ws": true, "batched": l.batches} {

@@ -28,10 +28,12 @@ async function read(client) {
   const [simulated] = await client.simulateBlocks({
     blocks: [{ calls: [{ to: token, abi, functionName: "balanceOf", args: [holder] }], stateOverrides: [{ address: holder, balance: 1n }] }], blockNumber,
   });
+  const { from: sender, nonce } = await client.getTransaction({ hash: head.transactions[0] });
+  const sent = await client.getTransaction({ sender, nonce });
   const newest = await client.getBlockNumber();
   return text({
     chain, hash: head.hash, transactions: head.transactions, balance, code, logs: logs.length,
-    gasUsed: receipt.gasUsed, held, proof: proof.accountProof.length, reverted, follows: newest >= blockNumber,
+    gasUsed: receipt.gasUsed, sent: sent.hash, held, proof: proof.accountProof.length, reverted, follows: newest >= blockNumber,
     simulated: simulated.calls[0].status === "success" && simulated.calls[0].result === held && simulated.number === blockNumber + 1n,
   });
 }
