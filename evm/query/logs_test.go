@@ -109,6 +109,12 @@ func (c *logChain) block(number uint64, parent common.Hash) *evm.Delta {
 		delta.Receipts = append(delta.Receipts, receipt)
 	}
 	header := &types.Header{Number: new(big.Int).SetUint64(number), ParentHash: parent, Difficulty: new(big.Int)}
+	for _, receipt := range delta.Receipts {
+		bloom := types.CreateBloom(receipt)
+		for i := range bloom {
+			header.Bloom[i] |= bloom[i]
+		}
+	}
 	delta.Block = types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: transactions})
 	return delta
 }

@@ -20,7 +20,8 @@ type span struct {
 //	0 ... first stored ... last stored ... settled branch ... head
 //	blooms |         index             |  blooms  |   index
 //
-// On a branch of executed blocks the second range of blooms is empty.
+// On a branch of executed blocks the second range of blooms is empty. The first stored block may be one of
+// the branch, which has an index of its own: the window has moved since the branch was taken.
 func (v *View) spans(from, to uint64) (all []span) {
 	if !v.history.Sourced() {
 		return []span{{from, to, true}}
@@ -35,7 +36,7 @@ func (v *View) spans(from, to uint64) (all []span) {
 	}
 	parts := []span{{first, last, true}, {max(first, last+1), branch, false}, {branch + 1, v.head.Number, true}}
 	if first > 0 {
-		parts = append([]span{{0, first - 1, false}}, parts...)
+		parts = append([]span{{0, min(first-1, branch), false}}, parts...)
 	}
 	for _, s := range parts {
 		s.first, s.last = max(s.first, from), min(s.last, to)
