@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"ashlar/chain"
@@ -15,6 +16,7 @@ import (
 	"ashlar/evm/proven"
 	"ashlar/history/paging"
 	"ashlar/history/tip"
+	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -26,14 +28,20 @@ import (
 
 // completion is a source that has every block of a chain. It counts the receipts that are read.
 type completion struct {
-	deltas []*evm.Delta
-	reads  map[uint64]int
-	broken uint64 // the receipts of this block cannot be read, unless it is 0
+	deltas  []*evm.Delta
+	broken  uint64 // the receipts of this block cannot be read, unless it is 0
+	lacking uint64 // nor can this block
+
+	mu    sync.Mutex
+	reads map[uint64]int // guarded by mu
 }
 
 var errCompletion = errors.New("no node answers")
 
 func (c *completion) Block(_ context.Context, number uint64) (*evm.Delta, error) {
+	if number == c.lacking && number > 0 {
+		return nil, errCompletion
+	}
 	if number >= uint64(len(c.deltas)) {
 		return nil, archive.ErrNotFound
 	}
@@ -41,9 +49,12 @@ func (c *completion) Block(_ context.Context, number uint64) (*evm.Delta, error)
 }
 
 func (c *completion) Receipts(_ context.Context, number uint64) (types.Receipts, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if number == c.broken && number > 0 {
 		return nil, errCompletion
 	}
+	c.reads[number]++
 	return c.deltas[number].Receipts, nil
 }
 
@@ -96,7 +107,7 @@ func newCompletedChain(t *testing.T, p parts) (*logChain, *completion) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, source := &logChain{random: rand.New(rand.NewPCG(p.head+p.first, 3)), store: store}, new(completion)
+	c, source := &logChain{random: rand.New(rand.NewPCG(p.head+p.first, 3)), store: store}, &completion{reads: map[uint64]int{}}
 	var parent common.Hash
 	for number := range p.head + 1 {
 		delta := c.block(number, parent)
@@ -117,7 +128,9 @@ func newCompletedChain(t *testing.T, p parts) (*logChain, *completion) {
 		}
 		return c, source
 	}
-	at := func(number uint64) chain.Ref { return chain.Ref{Number: number, Hash: source.deltas[number].Block.Hash()} }
+	at := func(number uint64) chain.Ref {
+		return chain.Ref{Number: number, Hash: source.deltas[number].Block.Hash()}
+	}
 	above, err := proven.OpenTip(t.Context(), at(p.settled))
 	if err != nil {
 		t.Fatal(err)
@@ -223,18 +236,141 @@ func (c *logChain) pages(t *testing.T, f *Filter, size int) (found []placedLog) 
 	}
 }
 
-// TestLogsOfABrokenSource: a block whose receipts cannot be read is an error, also behind blocks whose logs were found.
+// TestLogsOfABrokenSource: a block of which the header or the receipts cannot be read is an error, also behind blocks whose logs
+// were found.
 func TestLogsOfABrokenSource(t *testing.T) {
-	c, source := newCompletedChain(t, parts{first: 90, stored: 95, settled: 95, head: 99, branch: true})
-	last := slices.IndexFunc(c.logs, func(l placedLog) bool { return l.block >= 80 })
-	source.broken = c.logs[last].block
-	if source.broken >= 90 {
-		t.Fatalf("block %d is stored", source.broken)
+	for kind, damage := range map[string]func(*completion, uint64){
+		"header":   func(c *completion, number uint64) { c.lacking = number },
+		"receipts": func(c *completion, number uint64) { c.broken = number },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			c, source := newCompletedChain(t, parts{first: 90, stored: 95, settled: 95, head: 99, branch: true})
+			number := c.logs[slices.IndexFunc(c.logs, func(l placedLog) bool { return l.block >= 80 })].block
+			if number >= 90 {
+				t.Fatalf("block %d is stored", number)
+			}
+			damage(source, number)
+			if _, err := c.ask(t.Context(), &Filter{To: number - 1}, len(c.logs)); err != nil {
+				t.Errorf("before block %d: %v", number, err)
+			}
+			if got, err := c.ask(t.Context(), &Filter{To: 99}, len(c.logs)); !errors.Is(err, errCompletion) {
+				t.Errorf("with block %d: %d logs, %v, expected the error of the source", number, len(got), err)
+			}
+		})
 	}
-	if got, err := c.ask(t.Context(), &Filter{To: 99}, len(c.logs)); !errors.Is(err, errCompletion) {
-		t.Errorf("%d logs, %v, expected the error of the source", len(got), err)
+}
+
+// TestBloomsSkip: a search by blooms reads no receipts of blocks that cannot have logs that match, or that are below the one
+// from which it goes on, and not those of a whole chain ahead.
+func TestBloomsSkip(t *testing.T) {
+	for _, f := range []*Filter{{Addresses: []common.Address{{5}}}, {Topics: [][]common.Hash{{{6}}}}} {
+		c, source := newCompletedChain(t, parts{stored: 0, settled: 399, head: 399, branch: true})
+		wanted := f.criteria()
+		blooms := &bloomLogs{ctx: t.Context(), view: c.View, wanted: wanted, to: 399}
+		for f.To = 399; ; {
+			at, positions, ok, err := blooms.Next(f.From, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := c.matching(f)
+			if !ok {
+				if len(want) > 0 || f.From == 0 {
+					t.Errorf("from block %d on: none, expected %v", f.From, want)
+				}
+				break
+			}
+			if len(want) == 0 || at != want[0].block || len(positions) == 0 {
+				t.Fatalf("from block %d on: block %d, expected %v", f.From, at, want)
+			}
+			f.From = at + 20
+		}
+		for number := range source.reads {
+			if bloom := source.deltas[number].Block.Bloom(); !wanted.mayBeIn(&bloom) {
+				t.Errorf("the receipts of block %d were read, whose bloom lacks what is wanted", number)
+			}
+		}
+		if len(source.reads) > 200 {
+			t.Errorf("the receipts of %d blocks were read for a rare log", len(source.reads))
+		}
 	}
-	if _, err := c.ask(t.Context(), &Filter{To: source.broken - 1}, len(c.logs)); err != nil {
-		t.Errorf("before the broken block: %v", err)
+	c, source := newCompletedChain(t, parts{stored: 0, settled: 399, head: 399, branch: true})
+	all := &bloomLogs{ctx: t.Context(), view: c.View, wanted: new(Filter).criteria(), to: 399}
+	if at, _, ok, err := all.Next(300, nil); !ok || err != nil || at < 300 {
+		t.Errorf("from block 300 on: block %d, %t, %v", at, ok, err)
+	}
+	for number := range source.reads {
+		if number < 300 || number > 399 || source.deltas[number].Block.Bloom() == (types.Bloom{}) {
+			t.Errorf("the receipts of block %d were read", number)
+		}
+	}
+	if len(source.reads) == 0 || len(source.reads) > bloomAhead {
+		t.Errorf("the receipts of %d blocks were read ahead, expected at most %d", len(source.reads), bloomAhead)
+	}
+}
+
+// TestSpansAreWeakened: logs of blocks that are not executed here are proven at best, also if none matches.
+func TestSpansAreWeakened(t *testing.T) {
+	c, _ := newCompletedChain(t, parts{first: 40, stored: 60, settled: 90, head: 99, branch: true})
+	c.chain.remote = new(remote)
+	for _, test := range []struct {
+		span span
+		want jsonrpc.Verification
+	}{
+		{span{10, 39, false}, jsonrpc.Proven}, {span{61, 90, false}, jsonrpc.Proven},
+		{span{40, 60, true}, jsonrpc.Executed}, {span{60, 95, true}, jsonrpc.Proven},
+	} {
+		c.remote = test.span.last > 90
+		got := &weakest{jsonrpc.Executed}
+		ctx := context.WithValue(t.Context(), jsonrpc.VerifierKey{}, jsonrpc.Verifier(got))
+		found, err := c.candidatesOf(ctx, new(Filter).criteria(), test.span, nil, false)
+		if err != nil || got.Verification != test.want {
+			t.Errorf("%+v: %s, %v, expected %s", test.span, got.Verification, err, test.want)
+		}
+		if found != nil {
+			found.Close()
+		}
+	}
+}
+
+// weakest records how an answer is verified.
+type weakest struct{ jsonrpc.Verification }
+
+func (w *weakest) Weaken(v jsonrpc.Verification) { w.Verification = min(w.Verification, v) }
+
+// TestMovedWindow: logs from blocks that the window has left during a search are not all of them.
+func TestMovedWindow(t *testing.T) {
+	c, _ := newCompletedChain(t, parts{first: 40, stored: 99, head: 99})
+	for _, test := range []struct {
+		before, first uint64
+		pruned        bool
+	}{{20, 0, true}, {20, 39, true}, {20, 40, false}, {40, 0, false}, {40, 39, false}, {41, 0, false}} {
+		err := c.checkMoved(archive.Extent{Blocks: test.before}, test.first)
+		if test.pruned {
+			wantPruned(t, fmt.Sprint(test), err, 40)
+		} else if err != nil {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+	c.history = &c.chain.archive.History
+	if err := c.checkMoved(archive.Extent{}, 0); err != nil {
+		t.Errorf("an archive alone, whose ranges are checked otherwise: %v", err)
+	}
+}
+
+// closing counts how often it is closed.
+type closing struct {
+	candidates
+	closed *int
+	err    error
+}
+
+func (c closing) Close() error { *c.closed++; return c.err }
+
+// TestSpansClose: all spans are closed, also behind one that fails.
+func TestSpansClose(t *testing.T) {
+	closed := 0
+	all := spanned{{closing{closed: &closed, err: errCompletion}, span{}}, {closing{closed: &closed}, span{}}}
+	if err := all.Close(); !errors.Is(err, errCompletion) || closed != 2 {
+		t.Errorf("%d of 2 spans were closed, %v", closed, err)
 	}
 }
