@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -11,7 +13,14 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/consensus/beacon"
+	"github.com/ethereum/go-ethereum/consensus/ethash"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/core/vm/program"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // accountRange is a page of debug_accountRange.
@@ -128,6 +137,72 @@ func TestModifiedAccounts(t *testing.T) {
 	s.ask(t, &two, "debug_getModifiedAccountsByNumber", 1, 2)
 	if string(one) != string(two) {
 		t.Errorf("block 2 alone: %s, from 1 to 2: %s", one, two)
+	}
+}
+
+// TestModifiedAccountsOfRandomChains compares the accounts that changed with the whole states before and after. In these chains
+// accounts are touched and left as they were, destroyed, and created and destroyed again.
+func TestModifiedAccountsOfRandomChains(t *testing.T) {
+	config := *params.AllEthashProtocolChanges
+	config.BerlinBlock, config.LondonBlock, config.ArrowGlacierBlock, config.GrayGlacierBlock = big.NewInt(10), big.NewInt(20), nil, nil
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			genesis, blocks := newRandomChain(seed).build(t, &config, 30)
+			s := serve(t, genesis, &blockSource{blocks})
+			states := make([]accountRange, len(blocks)+1)
+			for number := range states {
+				s.ask(t, &states[number], "debug_accountRange", hexutil.Uint64(number), "0x", 0, true, true, false)
+			}
+			gone := 0
+			for _, span := range []int{1, 2, 7, 30} {
+				for from := 0; from+span <= len(blocks); from += span {
+					before, after := states[from].Accounts, states[from+span].Accounts
+					var want, got []common.Hash
+					for name, account := range after {
+						if was, ok := before[name]; !ok || !reflect.DeepEqual(was, account) {
+							want = append(want, account.Key)
+						}
+					}
+					for name := range before {
+						if _, ok := after[name]; !ok {
+							gone++
+						}
+					}
+					slices.SortFunc(want, common.Hash.Cmp)
+					var modified []common.Address
+					s.ask(t, &modified, "debug_getModifiedAccountsByNumber", from, from+span)
+					for _, address := range modified {
+						got = append(got, evm.HashAddress(address))
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("from block %d to %d: %x, expected %x", from, from+span, got, want)
+					}
+				}
+			}
+			if gone == 0 {
+				t.Error("no account was destroyed")
+			}
+		})
+	}
+}
+
+// TestModifiedAndRestored: an account that changed and changed back is not among those that differ.
+func TestModifiedAndRestored(t *testing.T) {
+	toggle, genesis := common.Address{0x70}, madeGenesis()
+	code := program.New().Push(0).Op(vm.SLOAD).Op(vm.ISZERO).Push(0).Op(vm.SSTORE).Bytes()
+	genesis.Alloc[toggle] = types.Account{Nonce: 1, Code: code, Balance: new(big.Int)}
+	key, signer := testECDSA(t), types.LatestSigner(genesis.Config)
+	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), 2, func(i int, b *core.BlockGen) {
+		b.SetParentBeaconRoot(common.Hash{byte(i + 1)})
+		b.AddTx(types.MustSignNewTx(key, signer, &types.LegacyTx{Nonce: uint64(i), To: &toggle, Gas: 100_000, GasPrice: new(big.Int).Add(b.BaseFee(), big.NewInt(1))}))
+	})
+	s := serve(t, genesis, &blockSource{blocks})
+	for span, want := range map[[2]int]bool{{0, 1}: true, {1, 2}: true, {0, 2}: false} {
+		var modified []common.Address
+		s.ask(t, &modified, "debug_getModifiedAccountsByNumber", span[0], span[1])
+		if slices.Contains(modified, toggle) != want || len(modified) == 0 {
+			t.Errorf("blocks %v: %v, expected the contract among them: %t", span, modified, want)
+		}
 	}
 }
 
