@@ -3,14 +3,21 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"math/big"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/api"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/query"
 	"ashlar/internal/await"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -42,6 +49,93 @@ func TestPendingKnowsWhatIsSafe(t *testing.T) {
 			t.Errorf("safe is %d and finalized %d: %d logs from safe to pending and %d from finalized, expected %d and %d",
 				test.safe.NumberU64(), test.finalized.NumberU64(), safe, finalized, test.fromSafe, test.fromFinalized)
 		}
+	}
+}
+
+// TestPendingIsReused: the pending block is built once for a pool and a head, and at most 0.25 s after the pool has changed.
+func TestPendingIsReused(t *testing.T) {
+	o := serveOpen(t)
+	synctest.Test(t, func(t *testing.T) {
+		o := &open{service: o.service, t: t, chain: o.chain, follower: o.follower, sender: o.sender}
+		view := func() *query.View {
+			t.Helper()
+			now, err := o.chain.View()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pending, _, err := now.Resolve(t.Context(), chain.BlockID{Tag: chain.Pending})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pending
+		}
+		expect := func(what string, transactions int, timestamp uint64) {
+			t.Helper()
+			var got struct {
+				Transactions []common.Hash
+				Timestamp    hexutil.Uint64
+			}
+			if o.ask(t, &got, "eth_getBlockByNumber", "pending", false); len(got.Transactions) != transactions || uint64(got.Timestamp) != timestamp {
+				t.Errorf("%s: %d transactions at %d, expected %d at %d", what, len(got.Transactions), got.Timestamp, transactions, timestamp)
+			}
+		}
+		o.send(0)
+		began := uint64(time.Now().Unix())
+		expect("the first", 1, began)
+		first := view()
+		o.send(1)
+		time.Sleep(250*time.Millisecond - 1)
+		expect("just before it is too old", 1, began)
+		if view() != first {
+			t.Error("the block was built again before it was too old")
+		}
+		time.Sleep(time.Nanosecond)
+		expect("when it is too old", 2, began)
+		second := view()
+		time.Sleep(time.Hour)
+		if view() != second || second == first {
+			t.Error("the block was built again although the pool and the head are the same, or not after the pool had changed")
+		}
+		o.send(2)
+		expect("an hour later", 3, began+3600)
+	})
+}
+
+// TestPendingOnANewHead: the pending block extends the head of the moment, however short ago it was built. It is later than the head
+// if that is ahead of the clock.
+func TestPendingOnANewHead(t *testing.T) {
+	o := serveOpen(t)
+	o.send(0)
+	for _, ahead := range []uint64{0, 1 << 20} {
+		now := uint64(time.Now().Unix())
+		head, _, err := o.follower.Build(t.Context(), func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
+			return execute.Attributes{Timestamp: max(parent.Time+12, now+ahead), GasLimit: parent.GasLimit}, nil, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			ParentHash common.Hash
+			Timestamp  hexutil.Uint64
+		}
+		if o.ask(t, &got, "eth_getBlockByNumber", "pending", false); got.ParentHash != head.Hash() || uint64(got.Timestamp) <= head.Time() {
+			t.Errorf("on the head %s of %d: the pending block follows %s and is of %d", head.Hash(), head.Time(), got.ParentHash, got.Timestamp)
+		}
+		if ahead > 0 && uint64(got.Timestamp) != head.Time()+1 {
+			t.Errorf("on a head of %d: the pending block is of %d, expected a second later", head.Time(), got.Timestamp)
+		}
+	}
+}
+
+// TestPendingWithoutAPool: a network that takes no transactions has the head in place of a pending block.
+func TestPendingWithoutAPool(t *testing.T) {
+	made, _ := newFollower(t, ingest.DefaultDepths())
+	view, err := made.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pending, number, err := view.Resolve(t.Context(), chain.BlockID{Tag: chain.Pending}); err != nil || pending != view || number != view.Head().Number {
+		t.Errorf("block %d of %v, %v, expected the head", number, pending, err)
 	}
 }
 
