@@ -193,10 +193,23 @@ func appendQuantity(out []byte, n uint64) []byte {
 	return append(strconv.AppendUint(append(out, `"0x`...), n, 16), '"')
 }
 
+// waiting is the cost of a call that waits for a node and keeps no processor busy, whatever it costs the
+// node. There are only two slots of heavy calls for a processor, so a node that answers after 300 ms would bound
+// an account to a few of them a second.
+func waiting(credits int) jsonrpc.Cost { return jsonrpc.Light(credits) }
+
+// recomputing is the cost of a call of which the answer is recomputed if the network is checked.
+func (a *API) recomputing(credits int) jsonrpc.Cost {
+	if a.chain != nil && a.chain.IsChecked() {
+		return jsonrpc.Heavy(credits)
+	}
+	return waiting(credits)
+}
+
 // credits returns the price of a passed method.
 func credits(method string) jsonrpc.Cost {
 	if strings.HasPrefix(method, "debug_") || strings.HasPrefix(method, "trace_") {
-		return jsonrpc.Heavy(500)
+		return waiting(500)
 	}
 	return jsonrpc.Light(jsonrpc.UsualCredits)
 }

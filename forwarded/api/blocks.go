@@ -41,7 +41,7 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "eth_getBlockReceipts", Summary: "Returns the receipts of all transactions of a block.",
-			Params: []jsonrpc.Param{p.block}, Result: result("Receipts information", object), Cost: jsonrpc.Heavy(50),
+			Params: []jsonrpc.Param{p.block}, Result: result("Receipts information", object), Cost: a.recomputing(50),
 			Handler: a.getBlockReceipts,
 		},
 		{

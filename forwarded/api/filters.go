@@ -92,7 +92,7 @@ func (a *API) feedMethods() []jsonrpc.Method {
 		{
 			Name: "eth_getFilterLogs", Summary: "Returns all logs that match a filter, as eth_getLogs does.",
 			Params: []jsonrpc.Param{from("eth_newFilter")}, Result: result("Log objects", schema.Array(object)), Errors: expired,
-			Cost: jsonrpc.Heavy(50), Concerns: a.publisher.polledContracts, Handler: a.getFilterLogs,
+			Cost: a.recomputing(50), Concerns: a.publisher.polledContracts, Handler: a.getFilterLogs,
 		},
 		{
 			Name: "eth_uninstallFilter", Summary: "Removes a filter and returns whether there was one.",

@@ -26,7 +26,7 @@ func (a *API) logMethods(p parameters) []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_getLogs", Summary: "Returns the logs that match a filter.",
 		Params: []jsonrpc.Param{p.filter}, Result: result("Log objects", schema.Array(object)), Errors: logErrors,
-		Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.getLogs,
+		Cost: a.recomputing(50), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.getLogs,
 	}}
 }
 

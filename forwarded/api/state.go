@@ -38,11 +38,11 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 		read("eth_getCode", "Returns the code of an account.", data, jsonrpc.Light(10), account, p.address, p.state),
 		read("eth_getTransactionCount", "Returns the nonce of an account.", quantity, jsonrpc.Light(10), account, p.address, p.state),
 		read("eth_getStorageAt", "Returns the value of a storage slot.", data, jsonrpc.Light(10), account, p.address, slotKey, p.state),
-		read("eth_getProof", "Returns an account with the proofs of it and of some of its slots.", object, jsonrpc.Heavy(100), account, p.address, keys, p.state),
-		read("eth_call", "Runs a message and returns what it returns.", data, jsonrpc.Heavy(20), called, p.call, p.state, overrides, blockOverrides),
-		read("eth_estimateGas", "Returns how much gas a message needs.", quantity, jsonrpc.Heavy(50), called, p.call, p.state, overrides),
-		read("eth_createAccessList", "Runs a message and returns what it accesses.", object, jsonrpc.Heavy(50), called, p.call, p.state, overrides),
-		read("eth_simulateV1", "Runs messages in simulated blocks after a block.", object, jsonrpc.Heavy(100), jsonrpc.AnyContract, payload, p.state),
+		read("eth_getProof", "Returns an account with the proofs of it and of some of its slots.", object, waiting(100), account, p.address, keys, p.state),
+		read("eth_call", "Runs a message and returns what it returns.", data, waiting(20), called, p.call, p.state, overrides, blockOverrides),
+		read("eth_estimateGas", "Returns how much gas a message needs.", quantity, waiting(50), called, p.call, p.state, overrides),
+		read("eth_createAccessList", "Runs a message and returns what it accesses.", object, waiting(50), called, p.call, p.state, overrides),
+		read("eth_simulateV1", "Runs messages in simulated blocks after a block.", object, waiting(100), jsonrpc.AnyContract, payload, p.state),
 	}
 }
 
