@@ -16,7 +16,7 @@ type Window struct {
 
 // Pruner is a [Family] whose networks can lose older history. A family need not be one.
 type Pruner interface {
-	// Prune removes what is older than a window from the store of a network that is not open
+	// Prune removes what is older than a window from an embedded store of a network that is not open
 	// elsewhere, or completes a removal that was interrupted. Until it is complete, the network has
 	// the window, and some rows that nothing reads.
 	Prune(ctx context.Context, store kv.Store, w Window, progress *audit.Progress) (Pruned, error)

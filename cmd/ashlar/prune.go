@@ -18,11 +18,12 @@ func pruneCommand() *cobra.Command {
 		Long: `Removes from an EVM network what is older than its last blocks: trie nodes, of which
 proofs are made; states; or whole blocks with their receipts and logs. Each flag is a
 number of blocks, back from the last settled one, or "all". What is removed does not come
-back. Trie nodes are more than half of an archive.
+back. Trie nodes of old blocks take a third to a half of an archive.
 
 A server removes the same in the background if the configuration has a retention for
 the network. This command does it at once, for example between the files of an import
-for which the disk is too small otherwise.
+for which the disk is too small otherwise. It writes before it frees space, so the disk
+must not be full.
 
 No server may have the network open; with --pause a running server takes it out of
 service until it is done. It can be stopped at any time, even by kill -9: the same

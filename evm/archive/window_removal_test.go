@@ -1,8 +1,10 @@
 package archive_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -57,33 +59,85 @@ func TestWindowWalks(t *testing.T) {
 	}
 }
 
-// compacted is a store that notes which tables are compacted.
+// compacted is a store that notes which tables are compacted, and fails to compact while it is told to.
 type compacted struct {
 	kv.Store
 	tables []string
+	err    error
 }
 
 func (c *compacted) Compact(ctx context.Context, tables ...*kv.Table) error {
 	for _, t := range tables {
 		c.tables = append(c.tables, t.Name)
 	}
-	return c.Store.Compact(ctx, tables...)
+	return cmp.Or(c.err, c.Store.Compact(ctx, tables...))
 }
 
-// TestWindowCompacts: a table of which a removal leaves the smaller part is compacted, others are not.
+// TestWindowCompacts: a table of which a removal leaves the smaller part is compacted, also if the removal was
+// interrupted before that. Others are not.
 func TestWindowCompacts(t *testing.T) {
 	const last = 200
 	chain := archive.GrowChain(t, 1360, last)
 	store := &compacted{Store: chain.Between(t, 0, last)}
 	a := openArchive(t, store)
+	trieNodes := []string{"trie_nodes"}
 	for _, test := range []struct {
-		proofs uint64
-		want   []string
-	}{{190, nil}, {10, []string{"trie_nodes"}}, {9, []string{"trie_nodes"}}} {
-		mustMove(t, a, store, window.Window{Proofs: test.proofs}, exact)
-		if !slices.Equal(store.tables, test.want) {
-			t.Errorf("with proofs of %d blocks %v were compacted, want %v", test.proofs, store.tables, test.want)
+		keep window.Window
+		err  error
+		want []string
+	}{
+		{window.Window{Proofs: 190}, nil, nil},
+		{window.Window{Proofs: 10}, errCut, trieNodes},
+		{window.Window{Proofs: 10}, nil, trieNodes}, // completes it
+		{window.Window{Proofs: 10}, nil, nil},
+		{window.Window{Proofs: 9}, nil, nil},
+		{window.Window{Proofs: 9, State: 20}, nil, []string{"accounts", "slots", "trace_postings"}},
+	} {
+		store.tables, store.err = nil, test.err
+		if err := window.New(a, store, test.keep, exact).Move(t.Context()); !errors.Is(err, test.err) {
+			t.Fatal(err)
 		}
+		if !slices.Equal(store.tables, test.want) {
+			t.Errorf("%+v: %v were compacted, want %v", test.keep, store.tables, test.want)
+		}
+	}
+}
+
+// TestWindowForgetsNothing: a removal that was cut off is completed by the next one, which begins later.
+func TestWindowForgetsNothing(t *testing.T) {
+	const first, last = 120, 140
+	chain := archive.GrowChain(t, 1370, last)
+	for _, w := range []window.Window{smallWindow, {Proofs: 20}} {
+		want, disk := chain.Between(t, 0, last), chain.Between(t, 0, first)
+		mustMove(t, openArchive(t, want), want, w, exact)
+		cutOff := &cut{disk, 1} // after the window has moved, and before a row is removed
+		if err := window.New(openArchive(t, cutOff), cutOff, w, exact).Move(t.Context()); !errors.Is(err, errCut) {
+			t.Fatal(err)
+		}
+		a := openArchive(t, disk)
+		chain.Append(t, a, last)
+		mustMove(t, a, disk, w, exact)
+		chain.CheckStates(t, a)
+		got, fresh := rowsOf(t, disk), rowsOf(t, want)
+		tables := archive.NamedTables()
+		checkTurnover(t, got, fresh, false, tables.Accounts, tables.Slots, tables.TrieNodes)
+		checkTurnover(t, got, fresh, false, append(tables.Own(), tables.Derived()...)...)
+	}
+}
+
+// TestWindowIsStored: a window that the archive cannot have is refused.
+func TestWindowIsStored(t *testing.T) {
+	a := openArchive(t, archive.GrowChain(t, 1380, 20).Between(t, 0, 20))
+	for _, e := range []archive.Extent{{Tries: 21}, {State: 21, Tries: 21}, {State: 5, Tries: 4}, {Blocks: 5, State: 4, Tries: 6}} {
+		if err := a.SetFirst(t.Context(), e); err == nil {
+			t.Errorf("it begins with %s now", e)
+		}
+	}
+	if err := a.SetFirst(t.Context(), archive.Extent{State: 5, Tries: 20}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.SetFirst(t.Context(), archive.Extent{State: 5, Tries: 19}); err == nil {
+		t.Error("it begins with older trie nodes now")
 	}
 }
 

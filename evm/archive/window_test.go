@@ -144,19 +144,22 @@ func TestWindowKilled(t *testing.T) {
 	raced.Skip(t)
 	const last = 120
 	chain := archive.GrowChain(t, 1310, last)
-	want := chain.Between(t, 0, last)
-	mustMove(t, openArchive(t, want), want, smallWindow, exact)
-	for _, piecewise := range []bool{false, true} {
+	for _, test := range []struct {
+		window    window.Window
+		piecewise bool
+	}{{smallWindow, false}, {smallWindow, true}, {window.Window{Proofs: 20}, false}} {
+		want := chain.Between(t, 0, last)
+		mustMove(t, openArchive(t, want), want, test.window, exact)
 		kills := 0
 		for killed := true; killed; kills++ {
 			disk := chain.Between(t, 0, last)
 			var store kv.Store = &cut{disk, kills}
 			options := exact
 			options.Work = 1
-			if piecewise {
+			if test.piecewise {
 				store = &kvtest.Piecewise{Store: store}
 			}
-			err := window.New(openArchive(t, store), store, smallWindow, options).Move(t.Context())
+			err := window.New(openArchive(t, store), store, test.window, options).Move(t.Context())
 			if killed = errors.Is(err, errCut); !killed && err != nil {
 				t.Fatal(err)
 			}
@@ -164,11 +167,11 @@ func TestWindowKilled(t *testing.T) {
 			if kills%62 == 0 {
 				chain.CheckStates(t, a)
 			}
-			mustMove(t, a, disk, smallWindow, exact)
+			mustMove(t, a, disk, test.window, exact)
 			if removed, _, err := a.Removed(t.Context()); err != nil || removed != a.Extent() {
 				t.Fatalf("killed at write %d: removed up to %+v, want %+v, %v", kills, removed, a.Extent(), err)
 			}
-			if !piecewise || killed && kills < 3 {
+			if !test.piecewise || killed && kills < 3 {
 				checkSameRows(t, rowsOf(t, want), rowsOf(t, disk))
 			}
 			if kills > 10 {

@@ -273,8 +273,8 @@ func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *typ
 		return nil, err
 	}
 	root, err := statedb.Commit(e.rules(block.Header()), block.NumberU64())
-	if err == nil {
-		err = db.failure()
+	if failed := db.failure(); failed != nil { // which the library's error says only in words
+		err = failed
 	}
 	if err != nil {
 		return nil, fmt.Errorf("commit state of block %d: %w", block.NumberU64(), err)

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"errors"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
@@ -11,13 +10,8 @@ import (
 	"ashlar/kv"
 )
 
-var errPruneLeased = errors.New("the process that writes a network on Cassandra removes its older history (want a retention in its configuration)")
-
 // Prune implements [family.Pruner].
 func (Family) Prune(ctx context.Context, store kv.Store, w family.Window, progress *audit.Progress) (done family.Pruned, err error) {
-	if _, ok := store.(kv.Leased); ok { // its readers may read what would be removed
-		return done, errPruneLeased
-	}
 	kept := windowOf(w)
 	if err := kept.Check(); err != nil {
 		return done, err
@@ -27,7 +21,7 @@ func (Family) Prune(ctx context.Context, store kv.Store, w family.Window, progre
 		return done, err
 	}
 	options := window.DefaultOptions(nil)
-	options.Steps, options.Grace, options.Work = 0, 0, 0 // nobody else reads or writes
+	options.Steps, options.Grace, options.Work = 0, 0, 0 // nobody else reads or writes the store
 	options.Progress = progress
 	remover := window.New(a, store, kept, options)
 	err = remover.Move(ctx)

@@ -52,11 +52,15 @@ func (v *View) EachSlot(ctx context.Context, number uint64, account, root, from 
 func (v *View) Modified(ctx context.Context, from, to uint64) ([]common.Address, error) {
 	touched := make(map[common.Hash]common.Address)
 	for number := from + 1; number <= to; number++ {
-		parent, err := v.parent(ctx, number-1)
+		block, err := v.Block(ctx, number)
 		if err != nil {
 			return nil, err
 		}
-		block, err := v.Block(ctx, number)
+		parentOf := v.parent
+		if v.Executor().RootInline(block.Header()) {
+			parentOf = v.parentWithTries
+		}
+		parent, err := parentOf(ctx, number-1)
 		if err != nil {
 			return nil, err
 		}

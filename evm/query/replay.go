@@ -126,6 +126,11 @@ func (v *View) Replay(ctx context.Context, number uint64, options execute.Replay
 	if err != nil {
 		return err
 	}
+	if options.Roots {
+		if input.Parent, err = v.parentWithTries(ctx, number-1); err != nil {
+			return err
+		}
+	}
 	options.Senders, options.Stored = input.Senders, input.Stored
 	return v.Executor().Replay(ctx, input.Parent, input.Block, options, use)
 }

@@ -159,7 +159,7 @@ func (s *Store) compact(ctx context.Context, tables []*kv.Table) error {
 		return err
 	}
 	for _, t := range tables {
-		if err := s.db.Compact(ctx, []byte{t.ID, prefixEnd}, immediateSuccessor(nil, lastPrefix(t.ID)), true); err != nil {
+		if err := s.compactTable(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -167,6 +167,33 @@ func (s *Store) compact(ctx context.Context, tables []*kv.Table) error {
 		return nil
 	}
 	return s.db.Compact(ctx, []byte{pointerTable, prefixEnd}, immediateSuccessor(nil, lastPrefix(0xff)), true)
+}
+
+// sliceBytes is about how much of a table is compacted at once. Tests change it.
+var sliceBytes uint64 = 256 << 20
+
+// compactTable compacts a table slice by slice. Pebble completes what it has begun, also if the context ends or the
+// store is closed, and the disk needs room for it.
+func (s *Store) compactTable(ctx context.Context, t *kv.Table) error {
+	from, last := []byte{t.ID, prefixEnd}, immediateSuccessor(nil, lastPrefix(t.ID))
+	levels, err := s.db.SSTables()
+	if err != nil {
+		return err
+	}
+	var slice uint64
+	for _, file := range levels[len(levels)-1] { // the lowest level has nearly everything, in ascending order
+		start := file.Smallest.UserKey
+		if slice >= sliceBytes && bytes.Compare(start, from) > 0 && bytes.Compare(start, last) < 0 {
+			if err := s.db.Compact(ctx, from, start, true); err != nil {
+				return err
+			}
+			from, slice = start, 0
+		}
+		if start[0] == t.ID {
+			slice += file.Size
+		}
+	}
+	return s.db.Compact(ctx, from, last, true)
 }
 
 // written returns the bytes that were written to the log and to tables. Without a log,

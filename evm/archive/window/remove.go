@@ -24,12 +24,12 @@ const (
 func (r *Remover) remove(ctx context.Context, from, to archive.Extent) error {
 	tables := archive.NamedTables()
 	if to.Tries > from.Tries {
-		if err := r.sweepAll(ctx, to.Tries, tables.TrieNodes); err != nil {
+		if err := r.sweepAll(ctx, from.Tries, to.Tries, tables.TrieNodes); err != nil {
 			return err
 		}
 	}
 	if to.State > from.State {
-		if err := r.sweepAll(ctx, to.State, tables.Accounts, tables.Slots, tables.TracePostings); err != nil {
+		if err := r.sweepAll(ctx, from.State, to.State, tables.Accounts, tables.Slots, tables.TracePostings); err != nil {
 			return err
 		}
 		if err := r.removeTraceCounts(ctx, from.State, to.State); err != nil {
@@ -39,10 +39,18 @@ func (r *Remover) remove(ctx context.Context, from, to archive.Extent) error {
 	return r.removeBlocks(ctx, max(from.Blocks, 1), to.Blocks)
 }
 
-// sweepAll sweeps tables one after the other.
-func (r *Remover) sweepAll(ctx context.Context, state uint64, tables ...*kv.Table) error {
+// sweepAll removes the rows of the states from a first one up to, not including, an end from tables. If these are most
+// states, the tables are compacted: an engine might free the space only once many more rows are written. Whether they are
+// does not depend on what an interrupted removal has done already.
+func (r *Remover) sweepAll(ctx context.Context, first, end uint64, tables ...*kv.Table) error {
+	settled, _ := r.archive.Settled()
 	for _, t := range tables {
-		if err := r.sweep(ctx, t, state); err != nil {
+		err := r.sweep(ctx, t, end)
+		if err == nil && end-first > settled.Number-end {
+			r.Progress.Begin("compaction of "+t.Name, 0)
+			err = r.store.Compact(ctx, t)
+		}
+		if err != nil {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
 	}
@@ -91,6 +99,9 @@ func (w *work) tired() bool {
 
 // rest waits in proportion to the work done.
 func (w *work) rest(ctx context.Context) error {
+	if w.remover.Work == 0 {
+		return ctx.Err()
+	}
 	err := retry.Sleep(ctx, time.Duration(w.remover.Rest)*time.Since(w.began))
 	w.began = time.Now()
 	return err

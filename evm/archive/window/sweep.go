@@ -19,8 +19,7 @@ const (
 
 // sweep removes the versions in a table that are older than the state of a block needs, or
 // the rows of the trace index of the blocks up to it. It works in slices, so that no view of
-// the store is held for long. If it has removed most of the table, the table is compacted: else an
-// engine might do so only once many more rows are written.
+// the store is held for long.
 func (r *Remover) sweep(ctx context.Context, t *kv.Table, state uint64) error {
 	s := &slice{work: r.work(), table: t, state: state, keepNewest: t != archive.NamedTables().TracePostings}
 	r.Progress.Begin(t.Name, 1<<16)
@@ -39,9 +38,6 @@ func (r *Remover) sweep(ctx context.Context, t *kv.Table, state uint64) error {
 			return err
 		}
 	}
-	if s.gone > s.rows/2 {
-		return r.store.Compact(ctx, t)
-	}
 	return nil
 }
 
@@ -57,8 +53,7 @@ type slice struct {
 	*work
 	table      *kv.Table
 	state      uint64
-	keepNewest bool   // the newest row at or below state
-	rows, gone uint64 // that were seen, and of these removed
+	keepNewest bool // the newest row at or below state
 
 	after []byte // last partition that is done; nil: none
 	held  *oldRows
@@ -118,7 +113,6 @@ func (s *slice) run(ctx context.Context) (done bool, err error) {
 // add adds a row of the partition. The newest comes first.
 func (s *slice) add(row kv.Row) (err error) {
 	o := &s.old
-	s.rows++
 	if row.Sort > s.state {
 		o.later = true
 		return nil
@@ -198,6 +192,5 @@ func (s *slice) removeBelow(o *oldRows) {
 			s.batch.Delete(s.table, o.partition, sort)
 		}
 	}
-	s.gone += o.below
 	s.remover.removed.Add(o.below)
 }

@@ -158,7 +158,7 @@ func (r *Remover) Move(ctx context.Context) error {
 	}
 	began, before := time.Now(), r.removed.Load()
 	if err := r.remove(ctx, removed, next); err != nil {
-		return fmt.Errorf("remove what is older than %s: %w", next, err)
+		return fmt.Errorf("remove older history: %w", err)
 	}
 	if err := r.archive.SetRemoved(ctx, next); err != nil {
 		return err
