@@ -7,25 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// together calls each function a few times, in a goroutine of its own, for the race detector. A goroutine that called several
-// would order their accesses by the locks of the others, and hide one that lacks its lock.
-func together(calls ...func()) {
-	var running sync.WaitGroup
-	for _, call := range calls {
-		running.Go(func() {
-			for range 30 {
-				call()
-			}
-		})
-	}
-	running.Wait()
-}
+	"ashlar/internal/raced"
+)
 
 func TestMeterIsShared(t *testing.T) {
 	m, now := NewMeter(Rate{PerSecond: 1000, Burst: 1000}), time.Unix(1000, 0)
-	together(
+	raced.Together(
 		func() { m.Spend(now, 1) },
 		func() { m.Return(1) },
 		func() { m.Owe(now, 1) },
@@ -39,7 +27,7 @@ func TestMeterIsShared(t *testing.T) {
 
 func TestDayIsShared(t *testing.T) {
 	d, now := new(Day), time.Unix(1e9, 0)
-	together(
+	raced.Together(
 		func() { d.Spend(now, 1, 1000) },
 		func() { d.Return(now, 1) },
 		func() { d.Add(now, 1) },
@@ -52,7 +40,7 @@ func TestDayIsShared(t *testing.T) {
 
 func TestLedgerIsShared(t *testing.T) {
 	l := NewLedger(1000)
-	together(
+	raced.Together(
 		func() { l.Take("a", 1) },
 		func() { l.Give("a", 1) },
 		func() { l.Held() },
@@ -66,7 +54,7 @@ func TestTableIsShared(t *testing.T) {
 			table.Spend(now, key)
 		}
 	}
-	together(spend, spend)
+	raced.Together(spend, spend)
 }
 
 // noBoard is a Board without posts that answers at once.

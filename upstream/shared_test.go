@@ -3,31 +3,18 @@ package upstream
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
-)
 
-// together calls each function a few times, in a goroutine of its own, for the race detector. A goroutine that called several
-// would order their accesses by the locks of the others, and hide one that lacks its lock.
-func together(calls ...func()) {
-	var running sync.WaitGroup
-	for _, call := range calls {
-		running.Go(func() {
-			for range 30 {
-				call()
-			}
-		})
-	}
-	running.Wait()
-}
+	"ashlar/internal/raced"
+)
 
 // TestNodeIsShared: calls, polls and the status use what is known of a node at the same time.
 func TestNodeIsShared(t *testing.T) {
 	p := open(t, Config{Nodes: nodesOf(newFake(t, 7, 1)), ChainID: 7})
 	mustAsk(t, p, Call{Method: "x"})
 	n, now, methods := p.nodes[0], time.Now(), 0
-	together(
+	raced.Together(
 		func() { n.polled(time.Millisecond) },
 		func() { n.pollFailed(errors.New("no answer"), now) },
 		func() { n.turn("x", now) },
@@ -39,8 +26,8 @@ func TestNodeIsShared(t *testing.T) {
 		},
 	)
 	identify, probe := func() { _ = n.identify(t.Context()) }, func() { n.probeHashes(t.Context(), Head{}) }
-	together(identify, probe, probe, func() { n.takesBatches([]Call{{Method: "x"}}) })
-	together(func() { n.setAside("x", errors.New("a lie")) }, func() { n.status(7, now) })
+	raced.Together(identify, probe, probe, func() { n.takesBatches([]Call{{Method: "x"}}) })
+	raced.Together(func() { n.setAside("x", errors.New("a lie")) }, func() { n.status(7, now) })
 	asked := new(askedNodes)
-	together(func() { asked.add("a") }, func() { _ = ended(t.Context(), "x", asked) })
+	raced.Together(func() { asked.add("a") }, func() { _ = ended(t.Context(), "x", asked) })
 }

@@ -1,41 +1,27 @@
 package query
 
 import (
-	"sync"
 	"testing"
 
 	"ashlar/chain"
 	"ashlar/evm/proven"
+	"ashlar/internal/raced"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// together calls each function a few times, in a goroutine of its own, for the race detector. A goroutine that called several
-// would order their accesses by the locks of the others, and hide one that lacks its lock.
-func together(calls ...func()) {
-	var running sync.WaitGroup
-	for _, call := range calls {
-		running.Go(func() {
-			for range 30 {
-				call()
-			}
-		})
-	}
-	running.Wait()
-}
-
 // TestCallsShareWhatIsKept: traces share the decoded blocks, and the readers of a call what it has read.
 func TestCallsShareWhatIsKept(t *testing.T) {
 	c, block := newInputCache(), types.NewBlockWithHeader(&types.Header{})
 	added := 0
-	together(func() { c.find(common.Hash{1}) }, func() {
+	raced.Together(func() { c.find(common.Hash{1}) }, func() {
 		added++
 		c.add(common.Hash{byte(added)}, &storedInput{block: block})
 	})
 	r := new(recording)
 	read := func() { r.add(touched{kind: touchedAccount}) }
-	together(read, read)
+	raced.Together(read, read)
 }
 
 // TestViewsShareTheHead: questions that come at the same moment decide which head clients see.
@@ -50,7 +36,7 @@ func TestViewsShareTheHead(t *testing.T) {
 	}
 	r, executed := open(2*CatchUpBlocks), open(0)
 	takes := func() { r.takesHead(executed.tip) }
-	together(takes, takes)
+	raced.Together(takes, takes)
 	if !r.takesHead(executed.tip) {
 		t.Error("the head is that of blocks that are far behind")
 	}
