@@ -13,6 +13,17 @@ import (
 	"ashlar/kv"
 )
 
+// inStores has work change a network in the stores of a data directory or a configuration, which a running server does not
+// serve meanwhile if pause says so.
+func inStores(ctx context.Context, network, data, config string, pause bool, work func(store.Stores) error) (err error) {
+	stores, c, err := openStoresOf(ctx, network, data, config, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stores.Close()) }()
+	return duringPause(ctx, c, network, pause, func() error { return work(stores) })
+}
+
 // acceptIncomplete refuses a store that this version cannot read, before it is opened for writing. It accepts
 // one that a command must complete, as the command may be this one.
 func acceptIncomplete(ctx context.Context, f family.Family, r kv.Reader) error {

@@ -29,26 +29,17 @@ type Prune struct {
 // Run removes what is older than Keep, shows the progress on bar, and writes what it did to out.
 func (p Prune) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	started := time.Now()
-	done, err := p.run(ctx, bar)
+	var done family.Pruned
+	err := inStores(ctx, p.Network, p.Data, "", p.Pause, func(data store.Stores) (err error) {
+		done, err = p.prune(ctx, data, bar)
+		return err
+	})
 	if err != nil {
 		return ofNetwork(p.Network, err)
 	}
 	_, err = fmt.Fprintf(out, "%s: has proofs from block %d on, the state from block %d on, and blocks from block %d on; %s removed in %s\n", p.Network,
 		done.FirstProof, done.FirstState, done.First, family.Counted(done.Rows, "row"), time.Since(started).Round(100*time.Millisecond))
 	return err
-}
-
-func (p Prune) run(ctx context.Context, bar *os.File) (done family.Pruned, err error) {
-	data, c, err := openStoresOf(ctx, p.Network, p.Data, "", false)
-	if err != nil {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
-	err = duringPause(ctx, c, p.Network, p.Pause, func() error {
-		done, err = p.prune(ctx, data, bar)
-		return err
-	})
-	return done, err
 }
 
 func (p Prune) prune(ctx context.Context, data store.Stores, bar *os.File) (done family.Pruned, err error) {

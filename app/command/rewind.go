@@ -29,26 +29,17 @@ type Rewind struct {
 // to out.
 func (r Rewind) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	started := time.Now()
-	done, err := r.run(ctx, bar)
+	var done rewind.Done
+	err := inStores(ctx, r.Network, r.Data, r.Config, r.Pause, func(data store.Stores) (err error) {
+		done, err = r.rewind(ctx, data, bar)
+		return err
+	})
 	if err != nil {
 		return ofNetwork(r.Network, err)
 	}
 	_, err = fmt.Fprintf(out, "%s: went back from block %d to %d 0x%x, %s removed in %s\n", r.Network,
 		done.From.Number, done.To.Number, done.To.Hash, family.Counted(done.Rows, "row"), time.Since(started).Round(100*time.Millisecond))
 	return err
-}
-
-func (r Rewind) run(ctx context.Context, bar *os.File) (done rewind.Done, err error) {
-	data, c, err := openStoresOf(ctx, r.Network, r.Data, r.Config, false)
-	if err != nil {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
-	err = duringPause(ctx, c, r.Network, r.Pause, func() error {
-		done, err = r.rewind(ctx, data, bar)
-		return err
-	})
-	return done, err
 }
 
 func (r Rewind) rewind(ctx context.Context, data store.Stores, bar *os.File) (done rewind.Done, err error) {
