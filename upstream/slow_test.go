@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// hang lets a node answer no request that contains a text, or answer it with a status after two polls, and
+// hang lets a node answer no request that contains a text, or answer it with a status after a poll that began later, and
 // returns how many these were.
 func hang(t *testing.T, f *fake, text string, status int) *atomic.Int64 {
 	count, ended := new(atomic.Int64), make(chan struct{})
@@ -24,8 +24,9 @@ func hang(t *testing.T, f *fake, text string, status int) *atomic.Int64 {
 			}
 			count.Add(1)
 			if status != 0 {
+				const ofPoll = 3 // latest, safe and finalized
 				polls := f.asked("eth_getBlockByNumber")
-				until(t, "two polls are answered", func() bool { return f.asked("eth_getBlockByNumber") > polls+1 })
+				until(t, "a poll that began later is over", func() bool { return f.asked("eth_getBlockByNumber") > polls+2*ofPoll })
 				w.WriteHeader(status)
 				return true
 			}
