@@ -12,13 +12,13 @@ import (
 )
 
 // chainsToAsk are chains of others, and generated ones.
-func chainsToAsk(t *testing.T) map[string]func() *service {
-	all := map[string]func() *service{
-		"execution-apis": func() *service { return serveVectors(t) },
-		"Besu":           func() *service { return besuChain(t, readTraces(t, "besu-trace")) },
+func chainsToAsk(t *testing.T) map[string]func(*testing.T) *service {
+	all := map[string]func(*testing.T) *service{
+		"execution-apis": func(t *testing.T) *service { return serveVectors(t) },
+		"Besu":           func(t *testing.T) *service { return besuChain(t, readTraces(t, "besu-trace")) },
 	}
 	for name, build := range indexedChains(t) {
-		all[name] = func() *service {
+		all[name] = func(t *testing.T) *service {
 			genesis, blocks := build()
 			return serve(t, genesis, &blockSource{blocks})
 		}
@@ -51,7 +51,7 @@ func (s *service) eachBlock(t *testing.T, visit func(number hexutil.Uint64, tran
 func TestTransactionsBySender(t *testing.T) {
 	for chain, start := range chainsToAsk(t) {
 		t.Run(chain, func(t *testing.T) {
-			s := start()
+			s := start(t)
 			type slot struct {
 				from  common.Address
 				nonce hexutil.Uint64
@@ -133,7 +133,7 @@ func TestAccounts(t *testing.T) {
 	absent, contracts := 0, 0
 	for chain, start := range chainsToAsk(t) {
 		t.Run(chain, func(t *testing.T) {
-			s := start()
+			s := start(t)
 			seen := map[common.Address]bool{}
 			s.eachBlock(t, func(number hexutil.Uint64, transactions []askedTransaction) {
 				for _, tx := range transactions {
