@@ -49,6 +49,17 @@ func (e Extent) first(k Kind) uint64 {
 	return e.Blocks
 }
 
+// checkTries is [History.CheckTries].
+func (e Extent) checkTries(number uint64) error {
+	switch {
+	case number >= e.Tries:
+		return nil
+	case number < e.State:
+		return &Pruned{Kind: OfState, Number: number, First: e.State}
+	}
+	return &Pruned{Kind: OfTries, Number: number, First: e.Tries}
+}
+
 // Pruned means that a block, the state after it, or that state's trie nodes are older than the first that
 // are stored.
 type Pruned struct {
@@ -106,13 +117,7 @@ func (h *History) CheckState(number uint64) error {
 // CheckTries returns a [*Pruned] if the trie nodes of the state after a block, or the whole state, are
 // older than the first that are stored.
 func (h *History) CheckTries(number uint64) error {
-	if err := h.CheckState(number); err != nil {
-		return err
-	}
-	if first := h.extent.Load().Tries; number < first {
-		return &Pruned{Kind: OfTries, Number: number, First: first}
-	}
-	return nil
+	return h.extent.Load().checkTries(number)
 }
 
 // CheckTraces returns a [*Pruned] if a block cannot be traced, because the state before it is

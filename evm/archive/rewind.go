@@ -24,11 +24,8 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 	if err != nil {
 		return rewind.Done{}, err
 	}
-	switch { // the blocks after it are executed on its state, for which they need its tries
-	case to < extent.State:
-		return rewind.Done{}, &Pruned{Kind: OfState, Number: to, First: extent.State}
-	case to < extent.Tries:
-		return rewind.Done{}, &Pruned{Kind: OfTries, Number: to, First: extent.Tries}
+	if err := extent.checkTries(to); err != nil { // the blocks after it are executed on its state, for which they need its tries
+		return rewind.Done{}, err
 	}
 	joining, under, err := readJoining(ctx, store)
 	if err != nil {
