@@ -62,6 +62,7 @@ func TestJoin(t *testing.T) {
 	other, asked := serve(t, joined)
 	defer other.Kill()
 	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 24)), c: chain}, joinEach)
+	all = append(all, rareQuestions(&generator{r: rand.New(rand.NewPCG(*seed, 26)), c: chain}, 1)...)
 	report(t, all, ask(t, all, client, asked))
 }
 
