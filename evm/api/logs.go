@@ -143,6 +143,11 @@ func (a *API) resolveLogs(ctx context.Context, f parameter.LogFilter) (*query.Vi
 	if wanted.To, err = resolveBound(ctx, view, f.To); err != nil {
 		return nil, nil, err
 	}
+	if f.From.Tag == chain.Earliest && wanted.From > wanted.To { // it ends before the first block that is stored
+		if _, _, err := view.Resolve(ctx, f.To); err != nil {
+			return nil, nil, err
+		}
+	}
 	switch {
 	case wanted.From > wanted.To:
 		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}

@@ -205,6 +205,7 @@ func (s *windowServer) check(want archive.Extent) {
 	logs := func(from uint64) string { return `[{"fromBlock":` + quoted(from) + `,"toBlock":"latest"}]` }
 	s.answers("eth_getLogs", logs(want.Blocks))
 	s.pruned("eth_getLogs", logs(want.Blocks-1), noBlock)
+	s.pruned("eth_getLogs", `[{"fromBlock":"earliest","toBlock":`+quoted(want.Blocks-1)+`}]`, noBlock)
 	s.answers("eth_getBlockByNumber", `["0x0",false]`)
 	s.checkEvents(want.Blocks)
 }
