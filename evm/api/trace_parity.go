@@ -85,7 +85,7 @@ var (
 		"action": schema.Object(nil, nil), "type": schema.Enum("call", "create", "suicide", "reward"), "subtraces": schema.Unsigned, "traceAddress": schema.Array(schema.Unsigned),
 	}, schema.Members{
 		"result": schema.OrNull(schema.Object(nil, nil)), "error": schema.String, "blockHash": hashSchema, "blockNumber": schema.Unsigned,
-		"transactionHash": schema.OrNull(hashSchema), "transactionPosition": schema.OrNull(schema.Unsigned),
+		"transactionHash": hashSchema, "transactionPosition": schema.Unsigned,
 	}).Named("Frame", "A call, a creation, a self-destruction or a block reward.")
 	framesSchema   = schema.Array(frameSchema)
 	replayedSchema = schema.Object(schema.Members{

@@ -71,7 +71,8 @@ func RewardFrame(block *types.Block, reward *execute.Reward) Frame {
 	}
 }
 
-// Append appends the frame. Members that a reward or a self-destruction lacks are null.
+// Append appends the frame. A reward and a self-destruction have null as their result, and a reward
+// has no members that name a transaction.
 //
 //	{"action":{...},"blockHash":"0x..","blockNumber":1,"result":{...},"subtraces":0,
 //	 "traceAddress":[0,2],"transactionHash":"0x..","transactionPosition":0,"type":"call"}
@@ -96,10 +97,7 @@ func (f *Frame) Append(out []byte) []byte {
 		out = strconv.AppendInt(out, int64(child), 10)
 	}
 	out = append(out, ']')
-	switch {
-	case f.reward != "":
-		out = append(out, `,"transactionHash":null,"transactionPosition":null`...)
-	case f.place != nil:
+	if f.reward == "" && f.place != nil {
 		out = appendBytes(append(out, `,"transactionHash":`...), f.place.transaction[:])
 		out = strconv.AppendUint(append(out, `,"transactionPosition":`...), f.place.position, 10)
 	}

@@ -3,13 +3,17 @@ package trace_test
 import (
 	"encoding/json"
 	"math"
+	"math/big"
 	"testing"
 
 	"ashlar/evm/execute"
 	"ashlar/evm/trace"
 	"ashlar/internal/jsondiff"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/eth/tracers"
+	"github.com/holiman/uint256"
 )
 
 // TestFramesAreGeths compares the frames of every recorded transaction with those of
@@ -105,5 +109,17 @@ func withoutGas(frame map[string]any) {
 	delete(frame["action"].(map[string]any), "gas")
 	if result, ok := frame["result"].(map[string]any); ok {
 		delete(result, "gasUsed")
+	}
+}
+
+// A reward has no transaction. Its frame leaves out the members that name one, as in Erigon, reth and
+// Nethermind: go-ethereum's common.Hash, and with it tools such as TrueBlocks' chifra, refuse null.
+func TestRewardFrameNamesNoTransaction(t *testing.T) {
+	block := types.NewBlockWithHeader(&types.Header{Number: big.NewInt(100)})
+	frame := trace.RewardFrame(block, &execute.Reward{Author: common.Address{19: 1}, Value: *uint256.NewInt(5)})
+	want := `{"action":{"author":"0x0000000000000000000000000000000000000001","rewardType":"block","value":"0x5"},` +
+		`"blockHash":"` + block.Hash().Hex() + `","blockNumber":100,"result":null,"subtraces":0,"traceAddress":[],"type":"reward"}`
+	if got := string(frame.Append(nil)); got != want {
+		t.Errorf("the frame is %s, expected %s", got, want)
 	}
 }
