@@ -13,7 +13,7 @@ import (
 // replayed is a call that a tool makes, and texts that its answer must have.
 type replayed struct {
 	method string
-	params string // JSON, with BLOCK, NEXT, HASH, TX, TOKEN and HOLDER in place of what the chain has
+	params string // JSON, with BLOCK, NEXT, HASH, TX, TOKEN, HOLDER and TRANSFER in place of what the chain has
 	want   []string
 }
 
@@ -92,6 +92,36 @@ func tools() map[string][]replayed {
 			{"debug_traceBlockByHash", `["HASH",{"tracer":"prestateTracer","tracerConfig":{"onlyTopCall":false,"diffMode":true}}]`, []string{`"post"`}},
 			{"trace_replayBlockTransactions", `["BLOCK",["trace","stateDiff"]]`, []string{`"stateDiff":{`}},
 		},
+		"chifra": {
+			{"trace_block", `["BLOCK"]`, []string{`"transactionHash":"TX"`, `"transactionPosition":0`}},
+			{"trace_transaction", `["TX"]`, []string{`"transactionHash":"TX"`}},
+			{"eth_getLogs", `[{"fromBlock":"BLOCK","toBlock":"BLOCK","address":null,"topics":null}]`, []string{`"blockHash":"HASH"`}},
+			{"eth_getTransactionByBlockNumberAndIndex", `["BLOCK","0x0"]`, []string{`"hash":"TX"`}},
+			{"eth_getUncleCountByBlockNumber", `["BLOCK"]`, []string{`"0x0"`}},
+		},
+		"Shovel": {
+			{"eth_getLogs", `[{"fromBlock":"BLOCK","toBlock":"NEXT","address":null,"topics":[["TRANSFER"]]}]`, []string{`"address":"TOKEN"`}},
+			{"eth_getLogs", `[{"fromBlock":"BLOCK","toBlock":"NEXT","address":["TOKEN"],"topics":[["TRANSFER"]]}]`, []string{`"address":"TOKEN"`}},
+		},
+		"SubQuery": {
+			{"eth_getLogs", `[{"blockHash":"HASH"}]`, []string{`"blockHash":"HASH"`}},
+		},
+		"rindexer": {
+			{"debug_traceBlockByNumber", `["BLOCK",{"tracer":"callTracer","tracerConfig":{"onlyTopCall":true}}]`, []string{`"txHash":"TX"`}},
+			{"eth_call", `[{"to":"TOKEN","data":"0x18160ddd"},"BLOCK"]`, []string{`0x`}},
+		},
+		"Ape": {
+			{"ots_getContractCreator", `["TOKEN"]`, []string{`"creator":"0x`}},
+			{"eth_call", `[{"to":"TOKEN","from":"HOLDER","value":"0x0","data":"0x18160ddd","type":"0x2","accessList":[]},"BLOCK"]`, []string{`0x`}},
+			{"debug_traceCall", `[{"to":"TOKEN","from":"HOLDER","value":"0x0","data":"0x18160ddd","type":"0x2","accessList":[]},"BLOCK"]`, []string{`"structLogs":[`}},
+		},
+		"Brownie": {
+			{"debug_traceTransaction", `["TX",{"disableStorage":true,"enableMemory":true}]`, []string{`"structLogs":[`, `"memory":[`}},
+		},
+		"titanoboa": {
+			{"debug_traceCall", `[{"from":"HOLDER","to":"TOKEN","gas":"0xbebc200","data":"0x18160ddd"},"BLOCK",{"tracer":"prestateTracer"}]`, []string{`"TOKEN":{`, `"storage"`}},
+			{"debug_traceTransaction", `["TX",{"tracer":"callTracer","onlyTopCall":true}]`, []string{`"from"`}},
+		},
 		"cryo": {
 			{"trace_replayBlockTransactions", `["BLOCK",["vmTrace"]]`, []string{`"vmTrace":{`}},
 			{"trace_replayTransaction", `["TX",["stateDiff"]]`, []string{`"stateDiff":{`}},
@@ -149,6 +179,7 @@ func TestToolsTrace(t *testing.T) {
 	names := strings.NewReplacer(
 		"BLOCK", fmt.Sprintf("%#x", block), "NEXT", fmt.Sprintf("%#x", block+9), "HASH", at.Hash, "TX", at.Transactions[0],
 		"TOKEN", strings.ToLower(examples.Token.Hex()), "HOLDER", strings.ToLower(examples.Holder.Hex()),
+		"TRANSFER", "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
 	)
 	for tool, calls := range tools() {
 		t.Run(tool, func(t *testing.T) {
