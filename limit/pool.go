@@ -40,6 +40,7 @@ type Share struct {
 
 // waiter is a call in a queue.
 type waiter struct {
+	resumes bool          // it had a slot before
 	done    chan struct{} // closed when the call may run or was dropped
 	dropped bool          // written before done is closed
 }
@@ -54,10 +55,21 @@ func NewPool(slots, maxWaiting int) *Pool {
 // Enter returns nil once a call of s may run; Leave must follow. It returns ErrBusy or
 // ctx's error when the call may not run; Leave must not follow.
 func (p *Pool) Enter(ctx context.Context, s *Share) error {
-	if p.waiting.Load() == 0 && p.take(s) {
+	return p.enter(ctx, s, false)
+}
+
+// Resume is Enter for a call that had a slot before. It is served before the other calls of s that wait.
+func (p *Pool) Resume(ctx context.Context, s *Share) error { return p.enter(ctx, s, true) }
+
+// TryEnter reports whether a call of s runs now, without waiting; then Leave must follow. It leaves more slots
+// free than Enter: as many as the caller has with this one, unless it is its first.
+func (p *Pool) TryEnter(s *Share) bool { return p.take(s, 1) }
+
+func (p *Pool) enter(ctx context.Context, s *Share, resumes bool) error {
+	if p.waiting.Load() == 0 && p.take(s, 3) {
 		return nil
 	}
-	return p.wait(ctx, s)
+	return p.wait(ctx, s, &waiter{resumes: resumes, done: make(chan struct{})})
 }
 
 // Leave ends a call of s.
@@ -79,12 +91,13 @@ func (p *Pool) Running() int { return p.slots - int(p.free.Load()) }
 // Waiting is how many calls wait to run.
 func (p *Pool) Waiting() int { return int(p.waiting.Load()) }
 
-// take takes a slot for a call of s, if s may have one.
-func (p *Pool) take(s *Share) bool {
+// take takes a slot for a call of s, if it is the first of s, or if s has no more slots with it than some times
+// as many as stay free.
+func (p *Pool) take(s *Share, times int64) bool {
 	running := s.running.Add(1)
 	for {
 		free := p.free.Load()
-		if free == 0 || running > 1 && running > 3*(free-1) || s.Most > 0 && running > int64(s.Most) {
+		if free == 0 || running > 1 && running > times*(free-1) || s.Most > 0 && running > int64(s.Most) {
 			s.running.Add(-1)
 			return false
 		}
@@ -95,8 +108,8 @@ func (p *Pool) take(s *Share) bool {
 }
 
 // wait queues a call of s and waits for its turn.
-func (p *Pool) wait(ctx context.Context, s *Share) error {
-	w := p.enqueue(s)
+func (p *Pool) wait(ctx context.Context, s *Share, w *waiter) error {
+	p.enqueue(s, w)
 	select {
 	case <-w.done:
 		return w.err()
@@ -121,20 +134,22 @@ func (w *waiter) err() error {
 }
 
 // enqueue adds a call of s to the queue. The call may be served or dropped at once.
-func (p *Pool) enqueue(s *Share) *waiter {
-	w := &waiter{done: make(chan struct{})}
+func (p *Pool) enqueue(s *Share, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(s.queue) == 0 {
 		p.inLine = append(p.inLine, s)
 	}
-	s.queue = append(s.queue, w)
+	at := len(s.queue)
+	for w.resumes && at > 0 && !s.queue[at-1].resumes {
+		at--
+	}
+	s.queue = slices.Insert(s.queue, at, w)
 	p.waiting.Add(1)
 	p.serve()
 	if int(p.waiting.Load()) > p.maxWaiting {
 		p.drop(s)
 	}
-	return w
 }
 
 // drop drops the newest call of the longest queue; on a tie, of the queue that has just
@@ -178,7 +193,7 @@ func (p *Pool) serve() {
 			return
 		}
 		s := p.inLine[next]
-		if !p.take(s) {
+		if !p.take(s, 3) {
 			return
 		}
 		p.inLine = slices.Delete(p.inLine, next, next+1)
