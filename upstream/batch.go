@@ -4,21 +4,26 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
+
+	"ashlar/limit"
 
 	"golang.org/x/sync/errgroup"
 )
 
 // AskAll asks several questions at once, in batches where nodes take them. Each answer has
-// its own error.
+// its own error. The account for which ctx is holds the answers until the last one has come.
 func (p *Pool) AskAll(ctx context.Context, calls []Call) []Answer {
 	answers := make([]Answer, len(calls))
+	come := retained{lease: limit.Borrow(ctx)}
+	defer come.lease.Release()
 	var group errgroup.Group
 	group.SetLimit(batchesAtOnce)
 	for first := 0; first < len(calls); first += p.config.Batch {
 		last := min(len(calls), first+p.config.Batch)
 		group.Go(func() error {
-			p.askBatch(ctx, calls[first:last], answers[first:last])
+			p.askBatch(ctx, calls[first:last], answers[first:last], &come)
 			return nil
 		})
 	}
@@ -31,9 +36,30 @@ const (
 	singlesAtOnce = 8
 )
 
+// retained counts the memory of answers that wait for others.
+type retained struct {
+	mu    sync.Mutex
+	lease limit.Lease // guarded by mu
+	bytes int         // guarded by mu
+}
+
+// keep counts an answer, or replaces it by an error if there is no memory for it.
+func (r *retained) keep(a *Answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a.Err != nil {
+		return
+	}
+	if !r.lease.Hold(r.bytes + len(a.Result)) {
+		*a = Answer{Node: a.Node, Err: limit.ErrMemory}
+		return
+	}
+	r.bytes += len(a.Result)
+}
+
 // askBatch asks one node several questions in one request. Those that it does not answer are
 // asked one by one.
-func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer) {
+func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer, come *retained) {
 	all := make([]*Call, len(calls))
 	most := calls[0]
 	for i := range calls {
@@ -51,6 +77,9 @@ func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer) {
 		limited, cancel := p.limited(ctx)
 		n.askBatch(limited, all, answers)
 		cancel()
+		for i := range answers {
+			come.keep(&answers[i])
+		}
 	}
 	var group errgroup.Group
 	group.SetLimit(singlesAtOnce)
@@ -59,6 +88,7 @@ func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer) {
 			group.Go(func() error {
 				answer, err := p.Ask(ctx, calls[i])
 				answers[i] = Answer{answer.Result, answer.Node, err}
+				come.keep(&answers[i])
 				return nil
 			})
 		}

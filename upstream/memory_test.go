@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"ashlar/internal/await"
 	"ashlar/limit"
 )
 
@@ -92,4 +93,46 @@ func TestMemoryOfSomebodyElse(t *testing.T) {
 	awaitCallers(t, p, 2)
 	close(hold)
 	asking.Wait()
+}
+
+// Answers that wait for others are held by the account that asks, and one for which it has no memory is an error.
+func TestMemoryOfAnswersThatWait(t *testing.T) {
+	f := newFake(t, 7, 10)
+	come, hold := make(chan struct{}, 2), make(chan struct{})
+	result := strings.Repeat("x", 1<<20)
+	f.answer = func(method string, _ json.RawMessage) (any, *NodeError) {
+		if method == "late" {
+			<-hold
+		}
+		return result, nil
+	}
+	p := open(t, Config{Nodes: nodesOf(f), Batch: 1})
+	usable(t, p, 1)
+	rich := lender{budget: limit.NewBudget(64 << 20)}
+	seen := func(json.RawMessage) error { come <- struct{}{}; return nil }
+	asked := make(chan []Answer)
+	go func() {
+		asked <- p.AskAll(rich.of(t.Context()), []Call{{Method: "one", Check: seen}, {Method: "two", Check: seen}, {Method: "late"}})
+	}()
+	<-come
+	<-come
+	await.Until(t, "two answers to be held", func() bool { held := rich.budget.Held(); return held > 2<<20 && held < 3<<20 })
+	close(hold)
+	for _, a := range <-asked {
+		if a.Err != nil || len(a.Result) != len(result)+2 {
+			t.Errorf("%d bytes, %v", len(a.Result), a.Err)
+		}
+	}
+	if held := rich.budget.Held(); held != 0 {
+		t.Errorf("%d bytes are held", held)
+	}
+
+	poor := lender{budget: limit.NewBudget(5 << 20)} // of which one account gets half
+	r := retained{lease: poor.Lend()}
+	for i, want := range []error{nil, nil, limit.ErrMemory} {
+		a := Answer{Result: json.RawMessage(result), Node: "a"}
+		if r.keep(&a); !errors.Is(a.Err, want) || (a.Result == nil) != (want != nil) {
+			t.Errorf("answer %d: %d bytes, %v, expected %v", i, len(a.Result), a.Err, want)
+		}
+	}
 }
