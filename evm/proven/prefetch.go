@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"ashlar/limit"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -154,7 +155,8 @@ func (w *wants) list() []Want {
 }
 
 // PrefetchBlock fetches what the execution of the next block reads: all trie nodes and codes
-// in one round if a node makes witnesses, else the accounts and slots that a node names.
+// in one round if a node makes witnesses, else the accounts and slots that a node names. The account for
+// which ctx is holds the witness until ctx ends.
 func (s *State) PrefetchBlock(ctx context.Context, block *types.Block) {
 	if s.takeWitness(ctx, block) {
 		return
@@ -166,7 +168,7 @@ func (s *State) PrefetchBlock(ctx context.Context, block *types.Block) {
 	_ = s.Prefetch(ctx, wants.list()) // what is missing is fetched when it is read
 }
 
-// takeWitness fetches the witness of a block.
+// takeWitness fetches the witness of a block, and reports whether there is one, and memory for it.
 func (s *State) takeWitness(ctx context.Context, block *types.Block) bool {
 	type answer struct {
 		State []hexutil.Bytes `json:"state"`
@@ -179,16 +181,21 @@ func (s *State) takeWitness(ctx context.Context, block *types.Block) bool {
 	if err != nil {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.given == nil {
-		s.given = make(map[common.Hash][]byte)
-	}
+	given, bytes := make(map[common.Hash][]byte), 0
 	for _, blobs := range [][]hexutil.Bytes{witness.State, witness.Codes} {
 		for _, blob := range blobs {
-			s.given[crypto.Keccak256Hash(blob)] = blob
+			given[crypto.Keccak256Hash(blob)] = blob
+			bytes += len(blob)
 		}
 	}
+	lease := limit.Borrow(ctx)
+	if !lease.Hold(bytes) {
+		return false
+	}
+	context.AfterFunc(ctx, lease.Release)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given = given
 	return true
 }
 

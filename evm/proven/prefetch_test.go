@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"ashlar/evm"
+	"ashlar/internal/await"
+	"ashlar/limit"
 	"ashlar/upstream"
 )
 
@@ -57,5 +60,43 @@ func TestGuessHasGasForItsList(t *testing.T) {
 		if err != nil || fields["gas"] != e.want {
 			t.Errorf("gas %d: %s, %v, want %v", e.gas, encoded, err, e.want)
 		}
+	}
+}
+
+// holder is an account that holds memory.
+type holder struct {
+	budget  *limit.Budget
+	holding limit.Holding
+}
+
+// Lend implements [limit.Lender].
+func (h *holder) Lend() limit.Lease { return limit.Lease{Budget: h.budget, Caller: &h.holding} }
+
+// witnesses are nodes whose witnesses are long.
+type witnesses struct{ *testNodes }
+
+func (n witnesses) Ask(ctx context.Context, c upstream.Call) (upstream.Answer, error) {
+	if c.Method != "debug_executionWitness" {
+		return n.testNodes.Ask(ctx, c)
+	}
+	result := json.RawMessage(`{"state":["0x` + strings.Repeat("00", 1<<20) + `"]}`)
+	return upstream.Answer{Result: result, Node: "a"}, c.Check(result)
+}
+
+// The account that asks holds a witness until its context ends. Without memory for it, there is none.
+func TestMemoryOfWitnesses(t *testing.T) {
+	c := newTestChain(t, 3)
+	nodes := newTestNodes(c.node("a"))
+	f := follow(t, nodes, 1)
+	f.remote.nodes = witnesses{nodes}
+	for memory, taken := range map[int64]bool{64 << 20: true, 1 << 20: false} {
+		who := &holder{budget: limit.NewBudget(memory)}
+		ctx, end := context.WithCancel(context.WithValue(t.Context(), limit.LenderKey{}, who))
+		state := f.state(c.blocks[2])
+		if got := state.takeWitness(ctx, c.blocks[3]); got != taken || (len(state.given) > 0) != taken || (who.budget.Held() >= 1<<20) != taken {
+			t.Errorf("with %d bytes: a witness: %t, %d nodes, %d bytes held", memory, got, len(state.given), who.budget.Held())
+		}
+		end()
+		await.Until(t, "the memory to be free", func() bool { return who.budget.Held() == 0 })
 	}
 }
