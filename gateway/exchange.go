@@ -75,7 +75,7 @@ func (e *exchange) begin(parent context.Context) {
 // Value implements context.Context.
 func (e *exchange) Value(key any) any {
 	switch key.(type) {
-	case exchangeKey, jsonrpc.HolderKey, jsonrpc.VerifierKey, limit.LenderKey:
+	case exchangeKey, jsonrpc.HolderKey, jsonrpc.VerifierKey, limit.LenderKey, limit.YielderKey:
 		return e
 	case jsonrpc.CallerKey:
 		return e.caller.name
@@ -121,16 +121,6 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 		e.countUnread(out[mark:])
 	}
 	return out
-}
-
-// leave releases the slot of the last call. The answer is made and compressed before, because
-// that keeps a processor busy too, and is sent after, because that may take as long as the client
-// likes.
-func (e *exchange) leave() {
-	if e.pool != nil {
-		e.pool.Leave(e.share)
-		e.pool = nil
-	}
 }
 
 // spendLeast charges as much as for the cheapest method for what runs none: a request or a call that

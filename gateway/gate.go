@@ -103,7 +103,7 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 		e.caller.usage.Spent(e.series, e.credits)
 		return out, err
 	}
-	e.pool, e.share = pool, share
+	e.hold(pool, share)
 	free := false
 	defer func() { // also after a panic
 		if !free {
@@ -111,10 +111,10 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 		}
 	}()
 	result, err := make()
-	if err != nil && g.unavailable != nil && g.unavailable(err) {
+	if r := g.lacked(err); r != nil {
 		free = true
 		e.giveBack()
-		return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
+		return out, e.refuse(r)
 	}
 	if errors.Is(err, limit.ErrMemory) {
 		return out, e.refuse(busy(RefusedMemory))
@@ -129,6 +129,19 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 		e.answered = true
 	}
 	return result, err
+}
+
+// lacked returns the refusal of a call that failed for want of what it may get later, or nil.
+func (g *gate) lacked(err error) *refusal {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, limit.ErrBusy): // of slots to go on, or of processes for scripts
+		return busy(RefusedBusy)
+	case g.unavailable != nil && g.unavailable(err):
+		return unavailable(RefusedBusy, "the store cannot be reached: try again later")
+	}
+	return nil
 }
 
 // ruled returns the rule of the key that refuses a call, or nil. If the rules list
