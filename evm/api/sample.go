@@ -6,6 +6,7 @@ import (
 	"ashlar/chain"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
+	"ashlar/limit"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -52,8 +53,9 @@ func (a *API) example(pick func(*sample) any) func(context.Context) (any, error)
 	return a.samples.Example(a.findSample, pick)
 }
 
-// findSample searches the newest blocks, from the head down.
+// findSample searches the newest blocks, from the head down. Its caller holds a lock.
 func (a *API) findSample(ctx context.Context) (*sample, error) {
+	ctx = limit.Unyielding(ctx)
 	view, err := a.chain.View()
 	if err != nil {
 		return nil, err

@@ -22,9 +22,10 @@ import (
 
 // served is a network that is served and runs until the test ends.
 type served struct {
-	t       *testing.T
-	network family.Network
-	methods jsonrpc.Handlers
+	t         *testing.T
+	network   family.Network
+	described *jsonrpc.Methods
+	methods   jsonrpc.Handlers
 }
 
 // serveChecked serves a network with some blocks, whose nodes are fake.
@@ -39,6 +40,12 @@ func serveChecked(t *testing.T, genesis *core.Genesis, blocks []*types.Block, en
 func serveStored(t *testing.T, store kv.Store, entries *Entries, reading bool) *served {
 	t.Helper()
 	entries.Checked = checkState
+	return serveEntries(t, store, entries, reading)
+}
+
+// serveEntries is serveStored for a network that need not be checked.
+func serveEntries(t *testing.T, store kv.Store, entries *Entries, reading bool) *served {
+	t.Helper()
 	n, err := Family{}.Open(t.Context(), store, entries, reading)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +63,7 @@ func serveStored(t *testing.T, store kv.Store, entries *Entries, reading bool) *
 			t.Error(err)
 		}
 	})
-	return &served{t, n, methods.Handlers()}
+	return &served{t, n, methods, methods.Handlers()}
 }
 
 // weakest records how an answer is verified.

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 
+	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -44,13 +45,23 @@ func (v *View) AccessList(ctx context.Context, number uint64, message *execute.M
 // it: they are read at once, and what this call reads is recorded until done is called.
 func (v *View) callAhead(ctx context.Context, number uint64, message *execute.Message) (at execute.At, done func(), err error) {
 	record, done := v.watch(ctx, number, message)
-	if at, err = v.CallAt(ctx, number); err != nil {
+	if at, err = v.callAt(ctx, number, message); err != nil {
 		done()
 		return at, nil, err
 	}
-	prefetchCalls(ctx, at.State, message)
 	at.State = record(at.State)
 	return at, done, nil
+}
+
+// callAt is [View.CallAt] for messages. What nodes know that they read is read at once.
+func (v *View) callAt(ctx context.Context, number uint64, messages ...*execute.Message) (execute.At, error) {
+	return gather(ctx, v.hasRemoteState(number, archive.OfState), func(ctx context.Context) (execute.At, error) {
+		at, err := v.CallAt(ctx, number)
+		if err == nil {
+			prefetchCalls(ctx, at.State, messages...)
+		}
+		return at, err
+	})
 }
 
 // CallAt returns the surroundings of a call at a block of the view.
@@ -91,16 +102,11 @@ func (v *View) TraceBundles(ctx context.Context, number uint64, bundles []execut
 	return v.Executor().TraceBundles(ctx, at, bundles, options, run)
 }
 
-// bundlesAt is [View.CallAt] for bundles. What their calls are known to need is read at once.
+// bundlesAt is callAt for the calls of bundles.
 func (v *View) bundlesAt(ctx context.Context, number uint64, bundles []execute.Bundle) (execute.At, error) {
-	at, err := v.CallAt(ctx, number)
-	if err != nil {
-		return at, err
-	}
 	var messages []*execute.Message
 	for i := range bundles {
 		messages = append(messages, bundles[i].Calls...)
 	}
-	prefetchCalls(ctx, at.State, messages...)
-	return at, nil
+	return v.callAt(ctx, number, messages...)
 }

@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/proven"
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -167,6 +168,24 @@ func (s remoteState) Node(ctx context.Context, owner common.Hash, path []byte, h
 	return node, s.explain(ctx, err)
 }
 
+// gather calls read, which reads what a request needs before it runs something. If that comes from nodes, the
+// request yields its slot meanwhile, so it must hold nothing that others wait for: no place of the executor, no
+// lock. The context of read ends when the request has a slot again, and with it what counts as memory of
+// requests that wait.
+func gather[T any](ctx context.Context, fromNodes bool, read func(context.Context) (T, error)) (T, error) {
+	if !fromNodes {
+		return read(ctx)
+	}
+	ctx, resumed := context.WithCancel(ctx)
+	defer resumed()
+	var value T
+	err := limit.Yield(ctx, func() (err error) {
+		value, err = read(ctx)
+		return err
+	})
+	return value, err
+}
+
 // prefetchCalls has a remote state fetch what calls are going to read. It does nothing for a
 // state that is stored. What cannot be fetched is fetched when it is read.
 func prefetchCalls(ctx context.Context, state evm.State, messages ...*execute.Message) {
@@ -183,13 +202,16 @@ func prefetchCalls(ctx context.Context, state evm.State, messages ...*execute.Me
 	remote.PrefetchCalls(ctx, calls)
 }
 
-// prefetchProof has a remote state fetch the nodes of a proof.
+// prefetchProof has a remote state fetch the nodes of a proof. The request yields its slot meanwhile, see
+// gather.
 func prefetchProof(ctx context.Context, state evm.State, address common.Address, slots []common.Hash) error {
 	remote, ok := state.(remoteState)
 	if !ok {
 		return nil
 	}
-	return remote.explain(ctx, remote.Prefetch(ctx, []proven.Want{{Address: address, Slots: slots}}))
+	return limit.Yield(ctx, func() error {
+		return remote.explain(ctx, remote.Prefetch(ctx, []proven.Want{{Address: address, Slots: slots}}))
+	})
 }
 
 // prefetchBlock has a remote state fetch what the block after it reads.

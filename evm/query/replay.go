@@ -31,6 +31,12 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if number == 0 {
 		return Input{}, execute.ErrGenesis
 	}
+	return gather(ctx, v.hasRemoteState(number-1, archive.OfState), func(ctx context.Context) (Input, error) {
+		return v.readInput(ctx, number)
+	})
+}
+
+func (v *View) readInput(ctx context.Context, number uint64) (Input, error) {
 	v.readInputAhead(ctx, number)
 	stored, err := v.storedInput(ctx, number)
 	if err != nil {
@@ -112,10 +118,13 @@ func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 	if number+1 != block.NumberU64() {
 		return Input{}, &ParentError{block.NumberU64(), number}
 	}
-	parent, err := v.parent(ctx, number)
-	if err == nil {
-		prefetchBlock(ctx, parent.State, block)
-	}
+	parent, err := gather(ctx, v.hasRemoteState(number, archive.OfState), func(ctx context.Context) (execute.Parent, error) {
+		parent, err := v.parent(ctx, number)
+		if err == nil {
+			prefetchBlock(ctx, parent.State, block)
+		}
+		return parent, err
+	})
 	return Input{Block: block, Parent: parent}, err
 }
 
@@ -138,11 +147,10 @@ func (v *View) Replay(ctx context.Context, number uint64, options execute.Replay
 // TraceCall runs a message call under a tracer at a block of the view, as
 // [execute.Executor.TraceCall] does.
 func (v *View) TraceCall(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions, tracer execute.Tracer) error {
-	at, err := v.CallAt(ctx, number)
+	at, err := v.callAt(ctx, number, message)
 	if err != nil {
 		return err
 	}
-	prefetchCalls(ctx, at.State, message)
 	return v.Executor().TraceCall(ctx, at, message, options, tracer)
 }
 
@@ -159,15 +167,20 @@ func (v *View) TraceCalls(ctx context.Context, number uint64, options execute.Ca
 // SimulateBlocks runs blocks of calls that would follow a block of the view, as
 // [execute.Executor.SimulateBlocks] does.
 func (v *View) SimulateBlocks(ctx context.Context, number uint64, blocks []execute.BlockCalls, options execute.SimulationOptions, done func(*execute.SimulatedBlock) error) error {
-	parent, err := v.parentWithTries(ctx, number)
-	if err != nil {
-		return err
-	}
 	var messages []*execute.Message
 	for i := range blocks {
 		messages = append(messages, blocks[i].Calls...)
 	}
-	prefetchCalls(ctx, parent.State, messages...)
+	parent, err := gather(ctx, v.hasRemoteState(number, archive.OfTries), func(ctx context.Context) (execute.Parent, error) {
+		parent, err := v.parentWithTries(ctx, number)
+		if err == nil {
+			prefetchCalls(ctx, parent.State, messages...)
+		}
+		return parent, err
+	})
+	if err != nil {
+		return err
+	}
 	options.SideBySide = v.history.Ahead() || v.hasRemoteState(number, archive.OfTries)
 	return v.Executor().SimulateBlocks(ctx, parent, blocks, options, done)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ashlar/evm/archive"
+	"ashlar/limit"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -11,11 +12,16 @@ import (
 // FindTransaction calls found with each place in the view where the transaction with a hash
 // may be, until found returns true. There is rarely more than one candidate.
 func (v *View) FindTransaction(ctx context.Context, hash common.Hash, found func(archive.Place) (bool, error)) error {
+	if v.chain.remote == nil {
+		return v.history.FindTransaction(ctx, hash, v.below(found))
+	}
 	known := false
-	err := v.history.FindTransaction(ctx, hash, v.below(func(place archive.Place) (_ bool, err error) {
-		known, err = found(place)
-		return known, err
-	}))
+	err := limit.Yield(ctx, func() error {
+		return v.history.FindTransaction(ctx, hash, v.below(func(place archive.Place) (_ bool, err error) {
+			known, err = found(place)
+			return known, err
+		}))
+	})
 	if !known {
 		v.weakenAbsent(ctx)
 	}
