@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"ashlar/evm/archive"
+	"ashlar/evm/archive/window"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
+	"ashlar/history/audit/damage"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -172,6 +174,20 @@ func imported(t testing.TB, chain testChain) kv.Store {
 	source := sliceSource(blocks)
 	must(importer.Import(t.Context(), &source))
 	return store
+}
+
+// keeping imports a chain and removes what is older than a window.
+func keeping(t *testing.T, chain testChain, w window.Window) *damage.Memory {
+	t.Helper()
+	store := imported(t, chain)
+	a, err := archive.Open(t.Context(), store)
+	if err == nil {
+		err = window.New(a, store, w, window.Options{}).Move(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return damage.Read(t, store, archive.Tables())
 }
 
 // sliceSource is a source of given blocks.
