@@ -27,4 +27,6 @@ type Verdict interface {
 	Outcome() *audit.Report
 	// Summary says what was checked besides blocks, transactions and rows.
 	Summary() string
+	// Unchecked says what could not be checked of a sound network, in sentences; nil if all was.
+	Unchecked() []string
 }

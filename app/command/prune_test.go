@@ -48,12 +48,35 @@ func TestPrune(t *testing.T) {
 		if n := status.Networks[0]; n.First != first || max(n.First, n.FirstState) != test.state || max(n.First, n.FirstState, n.FirstProof) != test.proofs || n.Settled != 300 {
 			t.Errorf("%+v: the status is %+v", test.keep, n)
 		}
+		out.Reset()
 		v := Verify{Data: dir, Network: "small", Verification: family.Verification{To: Head, Full: true}}
 		if err := v.Run(t.Context(), &out, os.Stderr); err != nil {
 			t.Errorf("%+v: %v", test.keep, err)
 		}
+		checkUnchecked(t, out.String(), first, test.state, test.proofs)
 	}
 	checkPruneRefuses(t, dir)
+}
+
+// checkUnchecked checks what a verification says it could not check of a network with a first block, a first
+// one with state and a first one with proofs.
+func checkUnchecked(t *testing.T, said string, first, state, proofs uint64) {
+	t.Helper()
+	for _, test := range []struct {
+		what      string
+		from, end uint64
+	}{
+		{": not stored.\n", first, state},
+		{": only the form of their rows was checked, not their state roots, because their trie nodes are not stored.\n", state, proofs},
+	} {
+		line := fmt.Sprintf("\nStates of blocks %d to %d%s", test.from, test.end-1, test.what)
+		if test.from == test.end {
+			line = test.what
+		}
+		if strings.Contains(said, line) != (test.from < test.end) {
+			t.Errorf("verify says %q of first blocks %d, %d and %d", said, first, state, proofs)
+		}
+	}
 }
 
 // checkPruneRefuses checks what cannot be done with the network of [TestPrune].

@@ -86,6 +86,9 @@ func (u unopened) Outcome() *audit.Report { return &u.Report }
 // Summary implements [family.Verdict].
 func (unopened) Summary() string { return "" }
 
+// Unchecked implements [family.Verdict].
+func (unopened) Unchecked() []string { return nil }
+
 // write writes the verdict as text or as JSON.
 func (v Verify) write(out io.Writer, found family.Verdict, took time.Duration) error {
 	if v.JSON {
@@ -100,8 +103,12 @@ func (v Verify) write(out io.Writer, found family.Verdict, took time.Duration) e
 		_, err := fmt.Fprintf(out, "%s is not sound:\n\n%s\nRestore %s from a copy, or remove it and import the network again.\n", v.Network, outcome.Finding.Text(), dir)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: %s, %s, %s, %s checked in %s: sound\n", v.Network,
+	text := fmt.Appendf(nil, "%s: %s, %s, %s, %s checked in %s: sound\n", v.Network,
 		family.Counted(outcome.Blocks, "block"), family.Counted(outcome.Transactions, "transaction"), found.Summary(), family.Counted(outcome.Rows, "row"), took.Round(100*time.Millisecond))
+	for _, line := range found.Unchecked() {
+		text = append(append(text, line...), '\n')
+	}
+	_, err := out.Write(text)
 	return err
 }
 

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"fmt"
 
 	"ashlar/evm/verify"
 	"ashlar/family"
@@ -27,4 +28,22 @@ func (v verdict) Outcome() *audit.Report { return &v.Report.Report }
 // Summary implements [family.Verdict].
 func (v verdict) Summary() string {
 	return "the state as of " + family.Counted(uint64(v.States), "block")
+}
+
+// Unchecked implements [family.Verdict].
+func (v verdict) Unchecked() (all []string) {
+	if b := v.Stateless; b != nil {
+		all = append(all, fmt.Sprintf("States of %s: not stored.", named(b)))
+	}
+	if b := v.Form; b != nil {
+		all = append(all, fmt.Sprintf("States of %s: only the form of their rows was checked, not their state roots, because their trie nodes are not stored.", named(b)))
+	}
+	return all
+}
+
+func named(b *verify.Blocks) string {
+	if b.From == b.To {
+		return fmt.Sprintf("block %d", b.From)
+	}
+	return fmt.Sprintf("blocks %d to %d", b.From, b.To)
 }

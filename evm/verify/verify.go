@@ -21,7 +21,9 @@
 //
 // An archive can begin with a later block than the genesis, its states with a later one
 // still, and their trie nodes even later. What cannot be checked then: that its first block descends
-// from the genesis, the total difficulty of that block, and states without trie nodes.
+// from the genesis, the total difficulty of that block, and whether states without trie nodes have the
+// roots in the headers. Of these states only the form of the rows is checked: keys, encodings, that none
+// repeats the one before, and that each code of an account is stored.
 //
 // The state is checked as of every block of the range at once ([Options.Full]), or as of a
 // sample of blocks.
@@ -57,7 +59,24 @@ const sampledStates = 16
 // Report is the result of a check.
 type Report struct {
 	audit.Report
-	States int `json:"states"` // number of blocks as of which the state was checked
+	States int `json:"states"` // number of blocks as of which the state was checked against the state root
+
+	Form      *Blocks `json:"form,omitempty"`      // blocks of whose states only the form of the rows was checked: their trie nodes are not stored
+	Stateless *Blocks `json:"stateless,omitempty"` // blocks whose states are not stored
+}
+
+// Blocks is a range of blocks.
+type Blocks struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}
+
+// blocksUpTo returns a range without its end, nil if it is empty.
+func blocksUpTo(from, end uint64) *Blocks {
+	if from >= end {
+		return nil
+	}
+	return &Blocks{From: from, To: end - 1}
 }
 
 // Run checks the archive in a store. Inconsistencies are in the report; an error means that
@@ -75,7 +94,17 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 	if !r.Sound {
 		return &Report{Report: r}, c.checkExtent(ctx)
 	}
-	return &Report{Report: r, States: c.moments.len()}, nil
+	return c.report(r), nil
+}
+
+// report returns the report of a sound archive.
+func (c *checker) report(r audit.Report) *Report {
+	extent := c.archive.Extent()
+	return &Report{
+		Report: r, States: c.moments.len(),
+		Form:      blocksUpTo(max(c.From, extent.State), min(c.To+1, extent.Tries)),
+		Stateless: blocksUpTo(c.From, min(c.To+1, extent.State)),
+	}
 }
 
 // checkExtent returns an [audit.ErrRemoved] if a window has moved since the check began.
