@@ -7,7 +7,7 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	evm "ashlar/evm/network"
-	"ashlar/family"
+	"ashlar/history/retention"
 	"ashlar/internal/await"
 )
 
@@ -27,7 +27,7 @@ func TestWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries := &evm.Entries{Retention: family.Window{Proofs: 4, State: 8, History: 12}}
+		entries := &evm.Entries{Retention: retention.Window{Proofs: 4, State: 8, History: 12}}
 		c.Networks = map[string]config.Network{"demo": config.Network{}.With(evm.Family{}, entries)}
 	})
 	operator, url := "http://"+s.operator.listener.Addr().String(), "http://"+s.server.Addr().String()+"/v3/"+key

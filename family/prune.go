@@ -4,22 +4,16 @@ import (
 	"context"
 
 	"ashlar/history/audit"
+	"ashlar/history/retention"
 	"ashlar/kv"
 )
-
-// Window is how much history a network keeps, back from its last settled block.
-type Window struct {
-	Proofs  Span `yaml:"proofs"`  // proofs of states, and state roots of simulations
-	State   Span `yaml:"state"`   // states, with calls and traces
-	History Span `yaml:"history"` // blocks, receipts, logs
-}
 
 // Pruner is a [Family] whose networks can lose older history. A family need not be one.
 type Pruner interface {
 	// Prune removes what is older than a window from an embedded store of a network that is not open
 	// elsewhere, or completes a removal that was interrupted. Until it is complete, the network has
 	// the window, and some rows that nothing reads.
-	Prune(ctx context.Context, store kv.Store, w Window, progress *audit.Progress) (Pruned, error)
+	Prune(ctx context.Context, store kv.Store, w retention.Window, progress *audit.Progress) (Pruned, error)
 }
 
 // Pruned is what a network has after a removal.

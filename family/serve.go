@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ashlar/feed"
+	"ashlar/history/retention"
 	"ashlar/jsonrpc"
 	"ashlar/upstream"
 	"ashlar/worker"
@@ -68,11 +69,9 @@ type Status struct {
 	LightClient *LightClientStatus `json:"lightClient,omitempty"`
 }
 
-// Retention is how many blocks of history a network keeps; 0: all.
+// Retention is how much history a network keeps, and how its removal is.
 type Retention struct {
-	Proofs   uint64 `json:"proofs"`
-	State    uint64 `json:"state"`
-	History  uint64 `json:"history"`
+	retention.Window
 	Removing bool   `json:"removing"`          // older history is being removed now
 	Rows     uint64 `json:"removedRows"`       // since the start
 	Problem  string `json:"problem,omitempty"` // why it cannot be removed

@@ -12,6 +12,7 @@ import (
 	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/history/audit"
+	"ashlar/history/retention"
 	"ashlar/kv"
 )
 
@@ -22,7 +23,7 @@ var errNotPruned = errors.New("cannot be pruned")
 type Prune struct {
 	Data    string
 	Network string
-	Keep    family.Window
+	Keep    retention.Window
 	Pause   bool // a running server stops serving the network meanwhile
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"ashlar/app/store"
 	"ashlar/family"
+	"ashlar/history/retention"
 	"ashlar/kv"
 )
 
@@ -18,14 +19,14 @@ func TestPrune(t *testing.T) {
 	dir := t.TempDir()
 	demoOf(t, named(t, "evm"), dir, "small", 300)
 	for _, test := range []struct {
-		keep                family.Window
+		keep                retention.Window
 		proofs, state, rows uint64 // rows: at least
 	}{
-		{family.Window{Proofs: 10}, 291, 0, 500},
-		{family.Window{Proofs: 5, State: 20}, 296, 281, 500},
-		{family.Window{Proofs: 5, State: 20}, 296, 281, 0},
-		{family.Window{State: 20}, 296, 281, 0}, // what is removed does not come back
-		{family.Window{State: 4, History: 4}, 297, 297, 10},
+		{retention.Window{Proofs: 10}, 291, 0, 500},
+		{retention.Window{Proofs: 5, State: 20}, 296, 281, 500},
+		{retention.Window{Proofs: 5, State: 20}, 296, 281, 0},
+		{retention.Window{State: 20}, 296, 281, 0}, // what is removed does not come back
+		{retention.Window{State: 4, History: 4}, 297, 297, 10},
 	} {
 		var out strings.Builder
 		if err := (Prune{Data: dir, Network: "small", Keep: test.keep}).Run(t.Context(), &out, os.Stderr); err != nil {
@@ -82,24 +83,24 @@ func checkUnchecked(t *testing.T, said string, first, state, proofs uint64) {
 // checkPruneRefuses checks what cannot be done with the network of [TestPrune].
 func checkPruneRefuses(t *testing.T, dir string) {
 	t.Helper()
-	prune := func(network string, keep family.Window) error {
+	prune := func(network string, keep retention.Window) error {
 		return Prune{Data: dir, Network: network, Keep: keep}.Run(t.Context(), os.Stdout, os.Stderr)
 	}
-	if err := prune("small", family.Window{Proofs: 3, State: 2}); err == nil || !strings.Contains(err.Error(), "a proof needs its state (want proofs of at most 2 blocks)") {
+	if err := prune("small", retention.Window{Proofs: 3, State: 2}); err == nil || !strings.Contains(err.Error(), "a proof needs its state (want proofs of at most 2 blocks)") {
 		t.Errorf("more proofs than states: %v", err)
 	}
-	if err := prune("other", family.Window{Proofs: 3}); err == nil || store.Dir(dir).Has("other") {
+	if err := prune("other", retention.Window{Proofs: 3}); err == nil || store.Dir(dir).Has("other") {
 		t.Errorf("a network that does not exist: %v", err)
 	}
 	demoOf(t, named(t, "starknet"), dir, "events", 8)
-	if err := prune("events", family.Window{History: 3}); !errors.Is(err, errNotPruned) {
+	if err := prune("events", retention.Window{History: 3}); !errors.Is(err, errNotPruned) {
 		t.Errorf("a network without state: %v, want %v", err, errNotPruned)
 	}
 	held, err := store.Dir(dir).OpenNetwork("small", kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := prune("small", family.Window{Proofs: 3}); !errors.Is(err, kv.ErrInUse) {
+	if err := prune("small", retention.Window{Proofs: 3}); !errors.Is(err, kv.ErrInUse) {
 		t.Errorf("an open store: %v, want ErrInUse", err)
 	}
 	if err := held.Close(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
 	"ashlar/family"
+	"ashlar/history/retention"
 	"ashlar/history/rewind"
 	"ashlar/kv"
 )
@@ -73,7 +74,7 @@ func TestRewindBelowWindow(t *testing.T) {
 	}
 	a, err := archive.Open(t.Context(), opened)
 	if err == nil {
-		err = window.New(a, opened, window.Window{State: 4}, window.Options{}).Move(t.Context())
+		err = window.New(a, opened, retention.Window{State: 4}, window.Options{}).Move(t.Context())
 	}
 	if err := errors.Join(err, opened.Close()); err != nil {
 		t.Fatal(err)

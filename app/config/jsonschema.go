@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ashlar/family"
+	"ashlar/history/retention"
 )
 
 // WriteSchema writes a JSON Schema of ashlar.yaml, with which editors complete entries and
@@ -58,7 +59,7 @@ func ofType(kind reflect.Type) map[string]any {
 		return ofType(kind.Elem())
 	case kind == reflect.TypeFor[time.Duration]():
 		return map[string]any{"type": []string{"string", "integer", "null"}, "pattern": `^[0-9.]+(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$|^0$`}
-	case kind == reflect.TypeFor[Bytes](), kind == reflect.TypeFor[family.Span]():
+	case kind == reflect.TypeFor[Bytes](), kind == reflect.TypeFor[retention.Span]():
 		return map[string]any{"type": []string{"string", "integer", "null"}}
 	}
 	switch kind.Kind() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/family"
+	"ashlar/history/retention"
 	"ashlar/typo"
 
 	"github.com/goccy/go-yaml/ast"
@@ -98,9 +99,9 @@ func checkValue(text string, want reflect.Type) (expected string) {
 	case want == reflect.TypeFor[Bytes]():
 		_, err = family.ParseBytes(text)
 		expected = family.ExpectedBytes
-	case want == reflect.TypeFor[family.Span]():
-		_, err = family.ParseSpan(text)
-		expected = family.ExpectedSpan
+	case want == reflect.TypeFor[retention.Span]():
+		_, err = retention.Parse(text)
+		expected = retention.Expected
 	case want.Kind() == reflect.Int:
 		_, err = strconv.ParseInt(digits, 0, 64)
 		expected = "a whole number"

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ashlar/evm/archive/window"
+	"ashlar/history/retention"
 	"ashlar/internal/node"
 	"ashlar/internal/usage"
 	"ashlar/kv"
@@ -128,7 +129,7 @@ func (s *slide) run(ctx context.Context, steps int) (all [][phases]answered, err
 		options := window.DefaultOptions(slog.New(slog.DiscardHandler))
 		options.Grace, options.Steps = 0, 0
 		kept := last - last*uint64(step)/uint64(2*steps)
-		remover := window.New(s.archive, s.store, window.Window{State: kept, History: kept}, options)
+		remover := window.New(s.archive, s.store, retention.Window{State: retention.Span(kept), History: retention.Span(kept)}, options)
 		began := time.Now()
 		enter(removing)
 		err = remover.Move(ctx)

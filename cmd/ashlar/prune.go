@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"ashlar/app/command"
-	"ashlar/family"
 
 	"github.com/spf13/cobra"
 )
@@ -38,7 +37,7 @@ command, or a server with that retention, goes on.`,
 			if err := need(c, "network", p.Network); err != nil {
 				return err
 			}
-			if p.Keep == (family.Window{}) {
+			if p.Keep.All() {
 				return fmt.Errorf("%w: it would keep everything (want a number of blocks for --proofs, --state or --history); see %s --help", errUsage, c.CommandPath())
 			}
 			return p.Run(c.Context(), os.Stdout, os.Stderr)
@@ -46,25 +45,9 @@ command, or a server with that retention, goes on.`,
 	}
 	c.Flags().StringVar(&p.Data, "data", "", "data directory")
 	c.Flags().StringVar(&p.Network, "network", "", "name of the network")
-	c.Flags().Var((*span)(&p.Keep.Proofs), "proofs", "number of blocks whose states can be proven, at most as many as states")
-	c.Flags().Var((*span)(&p.Keep.State), "state", "number of blocks whose states are kept, at most as many as blocks")
-	c.Flags().Var((*span)(&p.Keep.History), "history", "number of blocks that are kept")
+	c.Flags().Var(&p.Keep.Proofs, "proofs", "number of blocks whose states can be proven, at most as many as states")
+	c.Flags().Var(&p.Keep.State, "state", "number of blocks whose states are kept, at most as many as blocks")
+	c.Flags().Var(&p.Keep.History, "history", "number of blocks that are kept")
 	c.Flags().BoolVar(&p.Pause, "pause", false, pauseUsage)
 	return c
 }
-
-// span is a [family.Span] as a flag.
-type span family.Span
-
-// Set implements [pflag.Value].
-func (s *span) Set(text string) error {
-	parsed, err := family.ParseSpan(text)
-	*s = span(parsed)
-	return err
-}
-
-// String implements [pflag.Value].
-func (s *span) String() string { return family.Span(*s).String() }
-
-// Type implements [pflag.Value].
-func (*span) Type() string { return "N" }

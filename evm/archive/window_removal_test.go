@@ -12,6 +12,7 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
+	"ashlar/history/retention"
 	"ashlar/kv"
 	"ashlar/kv/kvtest"
 )
@@ -82,16 +83,16 @@ func TestWindowCompacts(t *testing.T) {
 	a := openArchive(t, store)
 	trieNodes := []string{"trie_nodes"}
 	for _, test := range []struct {
-		keep window.Window
+		keep retention.Window
 		err  error
 		want []string
 	}{
-		{window.Window{Proofs: 190}, nil, nil},
-		{window.Window{Proofs: 10}, errCut, trieNodes},
-		{window.Window{Proofs: 10}, nil, trieNodes}, // completes it
-		{window.Window{Proofs: 10}, nil, nil},
-		{window.Window{Proofs: 9}, nil, nil},
-		{window.Window{Proofs: 9, State: 20}, nil, []string{"accounts", "slots", "trace_postings"}},
+		{retention.Window{Proofs: 190}, nil, nil},
+		{retention.Window{Proofs: 10}, errCut, trieNodes},
+		{retention.Window{Proofs: 10}, nil, trieNodes}, // completes it
+		{retention.Window{Proofs: 10}, nil, nil},
+		{retention.Window{Proofs: 9}, nil, nil},
+		{retention.Window{Proofs: 9, State: 20}, nil, []string{"accounts", "slots", "trace_postings"}},
 	} {
 		store.tables, store.err = nil, test.err
 		if err := window.New(a, store, test.keep, exact).Move(t.Context()); !errors.Is(err, test.err) {
@@ -107,7 +108,7 @@ func TestWindowCompacts(t *testing.T) {
 func TestWindowForgetsNothing(t *testing.T) {
 	const first, last = 120, 140
 	chain := archive.GrowChain(t, 1370, last)
-	for _, w := range []window.Window{smallWindow, {Proofs: 20}} {
+	for _, w := range []retention.Window{smallWindow, {Proofs: 20}} {
 		want, disk := chain.Between(t, 0, last), chain.Between(t, 0, first)
 		mustMove(t, openArchive(t, want), want, w, exact)
 		cutOff := &cut{disk, 1} // after the window has moved, and before a row is removed

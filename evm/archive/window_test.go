@@ -13,6 +13,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/join"
 	"ashlar/evm/archive/window"
+	"ashlar/history/retention"
 	"ashlar/internal/raced"
 	"ashlar/kv"
 	"ashlar/kv/kvtest"
@@ -22,7 +23,7 @@ import (
 
 // smallWindow is the window of these tests, and exact moves it with each block.
 var (
-	smallWindow = window.Window{Proofs: 20, State: 40, History: 60}
+	smallWindow = retention.Window{Proofs: 20, State: 40, History: 60}
 	exact       = window.Options{Ancestors: 1}
 )
 
@@ -36,7 +37,7 @@ func openArchive(t *testing.T, store kv.Store) *archive.Archive {
 	return a
 }
 
-func mustMove(t *testing.T, a *archive.Archive, store kv.Store, w window.Window, o window.Options) {
+func mustMove(t *testing.T, a *archive.Archive, store kv.Store, w retention.Window, o window.Options) {
 	t.Helper()
 	if err := window.New(a, store, w, o).Move(t.Context()); err != nil {
 		t.Fatal(err)
@@ -63,14 +64,14 @@ func TestWindowTurnover(t *testing.T) {
 	chain := archive.GrowChain(t, 1300, last)
 	for _, test := range []struct {
 		name      string
-		window    window.Window
+		window    retention.Window
 		piecewise bool
 		want      archive.Extent
 	}{
 		{"at once", smallWindow, false, archive.Extent{Blocks: last - 59, State: last - 39, Tries: last - 19}},
 		{"piecewise", smallWindow, true, archive.Extent{Blocks: last - 59, State: last - 39, Tries: last - 19}},
-		{"all proofs", window.Window{State: 40, History: 60}, false, archive.Extent{Blocks: last - 59, State: last - 39, Tries: last - 39}},
-		{"all states", window.Window{Proofs: 20}, false, archive.Extent{Tries: last - 19}},
+		{"all proofs", retention.Window{State: 40, History: 60}, false, archive.Extent{Blocks: last - 59, State: last - 39, Tries: last - 39}},
+		{"all states", retention.Window{Proofs: 20}, false, archive.Extent{Tries: last - 19}},
 	} {
 		for _, work := range []time.Duration{0, 1} { // 1: each slice of a table is one partition
 			t.Run(fmt.Sprint(test.name, " ", work), func(t *testing.T) {
@@ -145,9 +146,9 @@ func TestWindowKilled(t *testing.T) {
 	const last = 120
 	chain := archive.GrowChain(t, 1310, last)
 	for _, test := range []struct {
-		window    window.Window
+		window    retention.Window
 		piecewise bool
-	}{{smallWindow, false}, {smallWindow, true}, {window.Window{Proofs: 20}, false}} {
+	}{{smallWindow, false}, {smallWindow, true}, {retention.Window{Proofs: 20}, false}} {
 		want := chain.Between(t, 0, last)
 		mustMove(t, openArchive(t, want), want, test.window, exact)
 		kills := 0
@@ -264,7 +265,7 @@ func TestWiderWindow(t *testing.T) {
 	store := chain.Between(t, 0, 120)
 	a := openArchive(t, store)
 	mustMove(t, a, store, smallWindow, exact)
-	wider := window.Window{State: 70}
+	wider := retention.Window{State: 70}
 	for _, test := range []struct{ block, state, tries uint64 }{{120, 81, 101}, {140, 81, 101}, {150, 81, 101}, {160, 91, 101}, {200, 131, 131}} {
 		chain.Append(t, a, test.block)
 		mustMove(t, a, store, wider, exact)
@@ -276,7 +277,7 @@ func TestWiderWindow(t *testing.T) {
 }
 
 func TestWindowCheck(t *testing.T) {
-	for w, ok := range map[window.Window]bool{
+	for w, ok := range map[retention.Window]bool{
 		{}: true, {State: 5}: true, {State: 5, History: 5}: true, {State: 5, History: 4}: false, {History: 4}: false,
 		{Proofs: 5}: true, {Proofs: 5, State: 5, History: 5}: true, {Proofs: 6, State: 5}: false, {Proofs: 3, History: 4}: false,
 	} {
@@ -291,14 +292,14 @@ func TestWindowCheck(t *testing.T) {
 func TestWindowIsJoined(t *testing.T) {
 	chain := archive.GrowChain(t, 1350, 120)
 	upper := chain.Between(t, 0, 120)
-	mustMove(t, openArchive(t, upper), upper, window.Window{State: 40}, exact)
+	mustMove(t, openArchive(t, upper), upper, retention.Window{State: 40}, exact)
 	lower := chain.Between(t, 0, 81)
 	if _, err := join.Run(t.Context(), upper, lower, join.Options{}); !errors.Is(err, join.ErrFit) || !contains(err, "older history was removed") {
 		t.Errorf("joined from below: %v", err)
 	}
 	for _, all := range []bool{true, false} {
 		proven := chain.Between(t, 0, 120)
-		mustMove(t, openArchive(t, proven), proven, window.Window{Proofs: 30, State: 40}, exact)
+		mustMove(t, openArchive(t, proven), proven, retention.Window{Proofs: 30, State: 40}, exact)
 		into, from := lower, proven
 		if all {
 			into, from = proven, lower

@@ -12,6 +12,7 @@ import (
 	"ashlar/evm/archive/window"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
+	"ashlar/history/retention"
 	"ashlar/history/tip"
 	"ashlar/internal/await"
 	"ashlar/jsonrpc"
@@ -24,8 +25,8 @@ import (
 func TestCheckedWindow(t *testing.T) {
 	genesis, blocks, receipts := manyBlocks(t)
 	last := len(blocks) - 1
-	w := window.Window{State: 8, History: 12}
-	kept := uint64(last) - w.History + 1
+	w := retention.Window{State: 8, History: 12}
+	kept := uint64(last) - uint64(w.History) + 1
 	for _, test := range []struct {
 		name             string
 		reading, follows bool

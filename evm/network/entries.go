@@ -12,6 +12,7 @@ import (
 	"ashlar/evm/source/engine"
 	"ashlar/evm/source/node"
 	"ashlar/family"
+	"ashlar/history/retention"
 	"ashlar/upstream"
 )
 
@@ -42,7 +43,7 @@ type Entries struct {
 	Pending     string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
 	Pool        string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
 
-	Retention family.Window `yaml:"retention"` // how much history is kept
+	Retention retention.Window `yaml:"retention"` // how much history is kept
 
 	StateCache family.Bytes `yaml:"state_cache"` // memory for accounts, slots and trie nodes
 
@@ -91,7 +92,7 @@ func (e *Entries) Check(network string) []family.Problem {
 		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
 		family.Problem{Entry: "light_client", Err: e.LightClient.check(e)},
-		family.Problem{Entry: "retention", Err: windowOf(e.Retention).Check()},
+		family.Problem{Entry: "retention", Err: e.Retention.Check()},
 		family.Problem{Entry: "pool", Err: e.checkPool()},
 		family.Problem{Entry: "pending_block", Err: e.checkPending()},
 	)

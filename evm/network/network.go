@@ -41,7 +41,7 @@ type network struct {
 	checked   *checked               // nil unless what the archive lacks is read from other nodes
 	following *following             // nil if the network has neither source nor engine
 	mining    tasks                  // that make the demo's blocks; none in other networks
-	retention *retention             // nil if all history is kept, or another process writes
+	retention *keeper                // nil if all history is kept, or another process writes
 	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
 }
 

@@ -9,12 +9,13 @@ import (
 	"ashlar/evm/archive/window"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
+	"ashlar/history/retention"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 )
 
 // windowed moves the window of the network in a store at once.
-func windowed(t *testing.T, store kv.Store, w window.Window) error {
+func windowed(t *testing.T, store kv.Store, w retention.Window) error {
 	t.Helper()
 	a, err := archive.Open(t.Context(), store)
 	if err != nil {
@@ -27,7 +28,7 @@ func windowed(t *testing.T, store kv.Store, w window.Window) error {
 // later blocks, and says what it holds.
 func TestRetention(t *testing.T) {
 	genesis, blocks := ingesttest.Genesis(t), ingesttest.Chain(t)
-	w := window.Window{Proofs: 4, State: 8, History: 12}
+	w := retention.Window{Proofs: 4, State: 8, History: 12}
 	for cuts := 0; ; cuts += 3 + cuts/2 {
 		store := ingesttest.Store(t)
 		importBlocks(t, store, genesis, blocks[:30])
@@ -53,9 +54,9 @@ func TestRetention(t *testing.T) {
 }
 
 // checkWindow checks what a network with a window says that it holds.
-func checkWindow(t *testing.T, store kv.Store, w window.Window) {
+func checkWindow(t *testing.T, store kv.Store, w retention.Window) {
 	t.Helper()
-	entries := &Entries{Retention: family.Window{Proofs: family.Span(w.Proofs), State: family.Span(w.State), History: family.Span(w.History)}}
+	entries := &Entries{Retention: w}
 	n, err := Family{}.Open(t.Context(), store, entries, false)
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +65,11 @@ func checkWindow(t *testing.T, store kv.Store, w window.Window) {
 		t.Fatal(err)
 	}
 	status, err := n.Status(t.Context())
-	if err != nil || status.First != ingesttest.ChainBlocks-w.History+1 || status.FirstState != ingesttest.ChainBlocks-w.State+1 || status.FirstProof != ingesttest.ChainBlocks-w.Proofs+1 {
+	first := func(kept retention.Span) uint64 { return ingesttest.ChainBlocks - uint64(kept) + 1 }
+	if err != nil || status.First != first(w.History) || status.FirstState != first(w.State) || status.FirstProof != first(w.Proofs) {
 		t.Errorf("%+v, %v", status, err)
 	}
-	if kept := status.Retention; kept == nil || kept.Proofs != w.Proofs || kept.State != w.State || kept.History != w.History || kept.Problem != "" {
+	if kept := status.Retention; kept == nil || kept.Window != w || kept.Problem != "" {
 		t.Errorf("retention: %+v", kept)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -85,7 +87,7 @@ func TestCheckedReaderRemovesNothing(t *testing.T) {
 	store := ingesttest.Store(t)
 	importBlocks(t, store, genesis, blocks[1:3])
 	for _, reading := range []bool{false, true} {
-		entries := &Entries{Checked: checkState, Upstream: nodesOf(node), Quorum: 1, Retention: family.Window{State: 1, History: 1}}
+		entries := &Entries{Checked: checkState, Upstream: nodesOf(node), Quorum: 1, Retention: retention.Window{State: 1, History: 1}}
 		n, err := Family{}.Open(t.Context(), store, entries, reading)
 		if err != nil {
 			t.Fatal(err)

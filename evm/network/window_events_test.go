@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ashlar/evm/archive"
-	"ashlar/evm/archive/window"
+	"ashlar/history/retention"
 )
 
 // eventPage asks for a page of events and returns the blocks of its events, or the code of an error.
@@ -34,7 +34,7 @@ func (s *windowServer) eventPage(members string) (numbers []uint64, token string
 
 // TestPagesWhileAWindowMoves: pages that begin in the window follow those that began below it.
 func TestPagesWhileAWindowMoves(t *testing.T) {
-	s := serveWindow(t, window.Window{State: 8, History: 12})
+	s := serveWindow(t, retention.Window{State: 8, History: 12})
 	s.grow(20, 18)
 	const first = 7
 	type paging struct {
@@ -72,7 +72,7 @@ func TestPagesWhileAWindowMoves(t *testing.T) {
 // TestEventsOfAWindow: rollup_getEvents begins with the first block of the window, and refuses
 // ranges that begin before it instead of leaving out what was removed.
 func TestEventsOfAWindow(t *testing.T) {
-	s := serveWindow(t, window.Window{State: 8, History: 12})
+	s := serveWindow(t, retention.Window{State: 8, History: 12})
 	s.grow(20, 18)
 	const first = 7
 	kind := `"keys":[["0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925"]],`

@@ -14,6 +14,7 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
 	"ashlar/gateway"
+	"ashlar/history/retention"
 	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 
@@ -40,7 +41,7 @@ type windowServer struct {
 }
 
 // serveWindow serves a network of which only the test moves the window.
-func serveWindow(t *testing.T, w window.Window) *windowServer {
+func serveWindow(t *testing.T, w retention.Window) *windowServer {
 	t.Helper()
 	genesis := ingesttest.Genesis(t)
 	s := &windowServer{t: t, chain: append([]*types.Block{genesis.ToBlock()}, ingesttest.Chain(t)...)}
@@ -290,7 +291,7 @@ func quoted(block uint64) string { return fmt.Sprintf("%q", hexutil.EncodeUint64
 // TestServedWindow moves the window of a network that is served and follows. Every question is
 // answered or refused with the first block, and a subscription gets every head.
 func TestServedWindow(t *testing.T) {
-	s := serveWindow(t, window.Window{Proofs: 4, State: 8, History: 12})
+	s := serveWindow(t, retention.Window{Proofs: 4, State: 8, History: 12})
 	socket, _, err := websocket.Dial(t.Context(), "ws://"+s.at+"/ws/v3/"+windowKey, nil)
 	if err != nil {
 		t.Fatal(err)

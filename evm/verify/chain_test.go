@@ -15,6 +15,7 @@ import (
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
 	"ashlar/history/audit/damage"
+	"ashlar/history/retention"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -177,7 +178,7 @@ func imported(t testing.TB, chain testChain) kv.Store {
 }
 
 // keeping imports a chain and removes what is older than a window.
-func keeping(t *testing.T, chain testChain, w window.Window) *damage.Memory {
+func keeping(t *testing.T, chain testChain, w retention.Window) *damage.Memory {
 	t.Helper()
 	store := imported(t, chain)
 	a, err := archive.Open(t.Context(), store)

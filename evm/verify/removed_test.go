@@ -11,6 +11,7 @@ import (
 	"ashlar/evm/archive/window"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
+	"ashlar/history/retention"
 	"ashlar/kv"
 )
 
@@ -27,7 +28,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return window.New(a, store, window.Window{State: 3}, window.Options{}).Move(ctx)
+			return window.New(a, store, retention.Window{State: 3}, window.Options{}).Move(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

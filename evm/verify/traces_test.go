@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"ashlar/evm/archive"
-	"ashlar/evm/archive/window"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
+	"ashlar/history/retention"
 	"ashlar/kv"
 )
 
@@ -18,7 +18,7 @@ import (
 // executed with its state root.
 func TestTracesWithoutTrieNodes(t *testing.T) {
 	for _, chain := range testChains() {
-		whole := keeping(t, chain, window.Window{Proofs: 1})
+		whole := keeping(t, chain, retention.Window{Proofs: 1})
 		for _, table := range []*kv.Table{archive.NamedTables().TraceCounts, archive.NamedTables().TracePostings} {
 			for _, row := range whole.Rows(table) {
 				if row.Sort == 0 {
@@ -42,7 +42,7 @@ func TestTracesWithoutTrieNodes(t *testing.T) {
 // TestTracesOfUnreadableBlock: a trace index that is damaged is a finding, also if the row cannot be named because the block
 // cannot be executed.
 func TestTracesOfUnreadableBlock(t *testing.T) {
-	whole := keeping(t, testChains()[0], window.Window{Proofs: 1})
+	whole := keeping(t, testChains()[0], retention.Window{Proofs: 1})
 	tables := archive.NamedTables()
 	row := whole.Rows(tables.TracePostings)[0]
 	broken := unreadableState{whole.Without(tables.TracePostings, row), row.Sort - 1}

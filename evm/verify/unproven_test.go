@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"ashlar/evm/archive"
-	"ashlar/evm/archive/window"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
 	"ashlar/history/audit/damage"
+	"ashlar/history/retention"
 	"ashlar/kv"
 )
 
 // TestReportOfStates: the report says which states were compared with the roots of their blocks, of which only the form
 // of their rows was checked, and which blocks have none.
 func TestReportOfStates(t *testing.T) {
-	proofs := keeping(t, testChains()[0], window.Window{Proofs: 3})                    // of blocks 7 to 9
-	all := keeping(t, testChains()[0], window.Window{Proofs: 3, State: 5, History: 8}) // blocks from 2 on, states from 5 on
+	proofs := keeping(t, testChains()[0], retention.Window{Proofs: 3})                    // of blocks 7 to 9
+	all := keeping(t, testChains()[0], retention.Window{Proofs: 3, State: 5, History: 8}) // blocks from 2 on, states from 5 on
 	whole := damage.Read(t, imported(t, testChains()[0]), archive.Tables())
 	for _, test := range []struct {
 		name     string
@@ -45,7 +45,7 @@ func TestReportOfStates(t *testing.T) {
 // TestFormWithoutTrieNodes: rows of states whose trie nodes are not stored are checked as far as that needs no root, also
 // if no block of the range has trie nodes.
 func TestFormWithoutTrieNodes(t *testing.T) {
-	whole := keeping(t, testChains()[0], window.Window{Proofs: 3})
+	whole := keeping(t, testChains()[0], retention.Window{Proofs: 3})
 	tables := archive.NamedTables()
 	old := func(table *kv.Table) kv.Row {
 		for _, row := range whole.Rows(table) {

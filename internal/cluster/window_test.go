@@ -15,6 +15,7 @@ import (
 	"ashlar/app/store"
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
+	"ashlar/history/retention"
 	"ashlar/internal/node"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
@@ -37,7 +38,7 @@ const (
 )
 
 // kept is the window with all proofs.
-var kept = window.Window{State: windowState, History: windowBlocks}
+var kept = retention.Window{State: windowState, History: windowBlocks}
 
 // onOne returns a process whose stores are on a single node, and where they are.
 func onOne(t *testing.T, keyspace, role string) (node.Ashlar, store.Cassandra) {
@@ -142,7 +143,7 @@ func checkProofs(t *testing.T, want, got *node.Client, chain []*types.Block) {
 
 // moveWindow moves the window of the network to its last blocks. The removal is interrupted
 // up to three times.
-func moveWindow(t *testing.T, place store.Cassandra, w window.Window) {
+func moveWindow(t *testing.T, place store.Cassandra, w retention.Window) {
 	t.Helper()
 	for attempt := range 4 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -160,7 +161,7 @@ func moveWindow(t *testing.T, place store.Cassandra, w window.Window) {
 	}
 }
 
-func moveOnce(ctx context.Context, place store.Cassandra, w window.Window) (err error) {
+func moveOnce(ctx context.Context, place store.Cassandra, w retention.Window) (err error) {
 	stores, err := store.Connect(ctx, place, false)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"ashlar/app/store"
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
+	"ashlar/history/retention"
 	"ashlar/internal/node"
 	"ashlar/internal/sample"
 	"ashlar/kv"
@@ -69,7 +70,7 @@ func moveWindow(ctx context.Context, a node.Ashlar) error {
 	}
 	history, err := archive.Open(ctx, opened)
 	if err == nil {
-		kept := window.Window{Proofs: windowProofs, State: windowState, History: windowHistory}
+		kept := retention.Window{Proofs: windowProofs, State: windowState, History: windowHistory}
 		err = window.New(history, opened, kept, window.Options{Ancestors: 1}).Move(ctx)
 	}
 	return errors.Join(err, opened.Close())

@@ -95,7 +95,7 @@ func layers() []layer {
 		layer{"app/backup", nil},
 		layer{"app/store", []string{"typo", "retry", "kv", "gateway"}},
 		layer{"docs", nil},
-		layer{"app/config", []string{"docs", "typo", "app/store", "family", "gateway", "account", "feed", "jsonrpc"}},
+		layer{"app/config", []string{"docs", "typo", "app/store", "family", "gateway", "account", "feed", "jsonrpc", "history"}},
 		layer{"app/watch", []string{"gateway"}},
 		layer{"app/recent", nil},
 		layer{"app", []string{everything}},

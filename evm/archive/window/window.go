@@ -32,34 +32,10 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/history/audit"
+	"ashlar/history/retention"
 	"ashlar/kv"
 	"ashlar/retry"
 )
-
-// Window is how many blocks back from the last settled one an archive reaches; 0: all.
-type Window struct {
-	Proofs  uint64 // trie nodes, of which proofs and state roots are made
-	State   uint64 // states
-	History uint64 // blocks, receipts, logs
-}
-
-// Check returns an error if a window cannot be kept.
-func (w Window) Check() error {
-	if w.History > 0 && (w.State == 0 || w.State > w.History) {
-		return fmt.Errorf("history is %d blocks and state is %s: a state needs its block (want a state of at most %d)", w.History, blocks(w.State), w.History)
-	}
-	if w.Proofs > 0 && w.State > 0 && w.Proofs > w.State {
-		return fmt.Errorf("state is %d blocks and proofs are %d blocks: a proof needs its state (want proofs of at most %d blocks)", w.State, w.Proofs, w.State)
-	}
-	return nil
-}
-
-func blocks(n uint64) string {
-	if n == 0 {
-		return "all"
-	}
-	return fmt.Sprint(n, " blocks")
-}
 
 // Options change how much is removed at once. The zero value is for tests.
 type Options struct {
@@ -90,13 +66,13 @@ type Remover struct {
 	Options
 	archive *archive.Archive
 	store   kv.Store
-	window  Window
+	window  retention.Window
 	removed atomic.Uint64
 	under   atomic.Bool
 }
 
 // New returns a remover for an archive and its store, to which this process writes.
-func New(a *archive.Archive, store kv.Store, w Window, o Options) *Remover {
+func New(a *archive.Archive, store kv.Store, w retention.Window, o Options) *Remover {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -186,18 +162,18 @@ func (r *Remover) next(now archive.Extent) archive.Extent {
 	return next
 }
 
-func firstOf(settled, window uint64) uint64 {
-	if window == 0 || settled < window {
+func firstOf(settled uint64, window retention.Span) uint64 {
+	if window == 0 || settled < uint64(window) {
 		return 0
 	}
-	return settled - window + 1
+	return settled - uint64(window) + 1
 }
 
-func (r *Remover) step(window uint64) uint64 {
+func (r *Remover) step(window retention.Span) uint64 {
 	if r.Steps == 0 {
 		return 1
 	}
-	return max(1, window/r.Steps)
+	return max(1, uint64(window)/r.Steps)
 }
 
 // await waits until no request uses what is to be removed. A reader in another process
