@@ -54,7 +54,7 @@ var errServerStopped = errors.New("the server stopped")
 // Loan is what a client has from a server until it closes the loan.
 type Loan struct {
 	body io.ReadCloser
-	end  context.CancelCauseFunc
+	end  func(cause error)
 }
 
 // Close gives it back. It does not wait until the server has it.
@@ -64,9 +64,13 @@ func (l *Loan) Close() error {
 }
 
 // ask performs an operation through the server, without a time limit. The returned context
-// is canceled when the server stops.
+// is canceled with ctx, and when the server stops. The loan lasts until it is closed: when ctx is canceled, the
+// client needs some time to stop using it.
 func (o loan[In, Out]) ask(ctx context.Context, c *Client, in In) (_ context.Context, out Out, l *Loan, err error) {
-	ctx, end := context.WithCancelCause(ctx)
+	asking, hangUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	notInterrupted := context.AfterFunc(ctx, func() { hangUp(context.Cause(ctx)) })
+	using, stopUsing := context.WithCancelCause(ctx)
+	end := func(cause error) { stopUsing(cause); hangUp(cause) }
 	defer func() {
 		if l == nil {
 			end(nil)
@@ -76,7 +80,7 @@ func (o loan[In, Out]) ask(ctx context.Context, c *Client, in In) (_ context.Con
 	if err != nil {
 		return nil, out, nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://control"+o.path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(asking, http.MethodPost, "http://control"+o.path, bytes.NewReader(body))
 	if err != nil {
 		return nil, out, nil, err
 	}
@@ -91,9 +95,12 @@ func (o loan[In, Out]) ask(ctx context.Context, c *Client, in In) (_ context.Con
 	if err := decoder.Decode(&out); err != nil {
 		return nil, out, nil, errors.Join(fmt.Errorf("ask the running server: its answer: %w", err), response.Body.Close())
 	}
+	if !notInterrupted() {
+		return nil, out, nil, errors.Join(context.Cause(ctx), response.Body.Close())
+	}
 	go func() { // ends with the connection, at the latest when Close ends that
 		_, _ = io.Copy(io.Discard, response.Body)
 		end(errServerStopped)
 	}()
-	return ctx, out, &Loan{response.Body, end}, nil
+	return using, out, &Loan{response.Body, end}, nil
 }

@@ -41,6 +41,51 @@ func TestAddNetworkTakesLong(t *testing.T) {
 	}
 }
 
+// TestInterruptedCommandKeepsItsNetwork: a command that is interrupted still has the store open for a while. The server gets
+// the network back when the command has closed the loan, not before.
+func TestInterruptedCommandKeepsItsNetwork(t *testing.T) {
+	dir := t.TempDir()
+	service, _ := openService(t)
+	given := make(chan struct{})
+	stop := serveProcess(t, dir, service, Process{LendNetwork: func(context.Context, string) (Borrowed, func(context.Context) error, error) {
+		return Borrowed{}, func(context.Context) error { close(given); return nil }, nil
+	}})
+	defer stop()
+	ctx, interrupt := context.WithCancel(t.Context())
+	_, loan, err := dial(t, dir).BorrowNetwork(ctx, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	interrupt()
+	select {
+	case <-given:
+		t.Error("given back while the command has the network")
+	case <-time.After(200 * time.Millisecond):
+	}
+	if err := loan.Close(); err != nil {
+		t.Error(err)
+	}
+	await(t, "the network to be given back", given)
+}
+
+// TestBorrowingIsInterrupted: a command that is interrupted while the server waits for requests under way gets no network.
+func TestBorrowingIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	service, _ := openService(t)
+	asked := make(chan struct{})
+	stop := serveProcess(t, dir, service, Process{LendNetwork: func(ctx context.Context, _ string) (Borrowed, func(context.Context) error, error) {
+		close(asked)
+		<-ctx.Done()
+		return Borrowed{}, nil, ctx.Err()
+	}})
+	defer stop()
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() { <-asked; interrupt() }()
+	if _, _, err := dial(t, dir).BorrowNetwork(ctx, "demo"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want %v", err, context.Canceled)
+	}
+}
+
 // TestBorrowedNetworkIsGivenBack: when a client has closed a loan, the server has a context with which it can
 // serve the network again. When it stops instead, that context is done: the network stays closed.
 func TestBorrowedNetworkIsGivenBack(t *testing.T) {
