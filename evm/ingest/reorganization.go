@@ -6,7 +6,24 @@ import (
 
 	"ashlar/chain"
 	"ashlar/history/tip"
+
+	"github.com/ethereum/go-ethereum/common"
 )
+
+// MoveHead makes a block on the way to a head that was named the current head, and logs a reorganization if the
+// head leaves its branch. The safe and the final block stay.
+func (f *Follower) MoveHead(ctx context.Context, log *slog.Logger, to common.Hash) error {
+	before := f.Forkchoice().Head.Ref()
+	branch, err := f.Branch(to)
+	if err != nil {
+		return err
+	}
+	if err := f.SetHead(ctx, to, chain.Ref{}, chain.Ref{}); err != nil {
+		return err
+	}
+	f.LogReorganization(ctx, log, branch, before)
+	return nil
+}
 
 // LogReorganization logs that the head has left a block for a branch that does not have it.
 func (f *Follower) LogReorganization(ctx context.Context, log *slog.Logger, branch *tip.Branch, left chain.Ref) {

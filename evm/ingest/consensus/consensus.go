@@ -137,13 +137,14 @@ func (c *Chain) extend(ctx context.Context, block *types.Block, named bool) (eng
 }
 
 // addAll adds the blocks of a path. The parent of its last element is known. If the client has
-// named its first element as the head, the head moves on the way as far as it must.
+// named its first element as the head, the head moves on the way as far as it must. The final block is settled then, so
+// all branches have it.
 func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.Block, named bool) (engine.Status, error) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
 		block := path[len(path)-1]
 		err := c.follower.Add(ctx, block)
 		if named && errors.Is(err, ingest.ErrFarAbove) {
-			if err = c.approach(ctx, parent.Hash()); err == nil {
+			if err = c.follower.MoveHead(ctx, c.log, parent.Hash()); err == nil {
 				err = c.follower.Add(ctx, block)
 			}
 		}

@@ -132,21 +132,6 @@ func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.He
 	return valid(to.Head), nil
 }
 
-// approach makes an executed ancestor of the head that the client named the head, after
-// [ingest.ErrFarAbove]: the final block is settled, so all branches have it.
-func (c *Chain) approach(ctx context.Context, ancestor common.Hash) error {
-	before := c.follower.Forkchoice().Head.Ref()
-	branch, err := c.follower.Branch(ancestor)
-	if err != nil {
-		return err
-	}
-	if err := c.follower.SetHead(ctx, ancestor, chain.Ref{}, chain.Ref{}); err != nil {
-		return err
-	}
-	c.follower.LogReorganization(ctx, c.log, branch, before)
-	return nil
-}
-
 // tags returns the safe and finalized blocks to set; zero means no change. The finalized
 // block never moves back.
 func (c *Chain) tags(ctx context.Context, branch *tip.Branch, to engine.Forkchoice, before tip.Forkchoice) (safe, finalized chain.Ref, err error) {

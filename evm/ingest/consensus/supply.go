@@ -127,7 +127,7 @@ func (c *Chain) show(ctx context.Context, block chain.Ref) error {
 	if c.wanted == nil || block.Number <= c.follower.Forkchoice().Head.Ref().Number {
 		return nil
 	}
-	return c.follower.SetHead(ctx, block.Hash, chain.Ref{}, chain.Ref{})
+	return c.follower.MoveHead(ctx, c.log, block.Hash)
 }
 
 // Sync is the progress of a chain, in block numbers.

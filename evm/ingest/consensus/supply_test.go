@@ -27,6 +27,7 @@ import (
 type supplied struct {
 	*driven
 	supplier *upstream.Supplier
+	log      *ingesttest.Log
 }
 
 // startNode starts a node that serves blocks after the genesis.
@@ -43,14 +44,14 @@ func startNode(t *testing.T, between func(http.Handler) http.Handler, genesis *t
 
 func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *supplied {
 	t.Helper()
-	f := newFollower(t, depths)
+	f, log := newFollower(t, depths), new(ingesttest.Log)
 	config := upstream.Config{
 		Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
 		Pace: upstream.Pace{
 			Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Retry: time.Millisecond, RetryMax: 4 * time.Millisecond,
 			Aside: 2 * time.Millisecond, AsideMax: 8 * time.Millisecond, Step: time.Hour,
 		},
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(log),
 	}
 	for _, n := range nodes {
 		client, err := node.New(n.URL())
@@ -60,8 +61,8 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 		t.Cleanup(client.Close)
 		config.Nodes = append(config.Nodes, client)
 	}
-	s := &supplied{supplier: upstream.NewSupplier(config)}
-	s.driven = &driven{f, consensus.New(f.Follower.Follower, s.supplier, slog.New(slog.DiscardHandler))}
+	s := &supplied{supplier: upstream.NewSupplier(config), log: log}
+	s.driven = &driven{f, consensus.New(f.Follower.Follower, s.supplier, slog.New(log))}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	runs := []func(context.Context) error{s.supplier.Run, s.chain.Run, f.Run}
 	done := make(chan error, len(runs))
@@ -113,6 +114,28 @@ func TestMissingAncestorsAreFetched(t *testing.T) {
 		_, syncing := s.chain.Sync()
 		return !syncing
 	})
+}
+
+// TestFetchedReorganization: a head on another branch, whose blocks are fetched, is a reorganization, although the
+// head moves in steps while they arrive. It is logged once, with its depth where the blocks of the old branch are still there.
+func TestFetchedReorganization(t *testing.T) {
+	for blocks, depth := range map[int]int64{60: 3, 400: 1} { // one by one; in bulk
+		b := builder(t)
+		near, far := b.grow(b.Genesis, 3, 2), b.grow(b.Genesis, blocks, 1)
+		s := newSupplied(t, ingest.Depths{Unfinalized: 100, Most: 200}, startNode(t, nil, b.Genesis, far...))
+		for _, block := range near {
+			s.expect("a block of the old branch", s.send(block), engine.Valid, block)
+			s.mustTell(block, nil, nil)
+		}
+		if _, err := s.tell(far[blocks-1], nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		s.await(far[blocks-1])
+		await.Until(t, "the log of a reorganization", func() bool { return len(s.log.Of("reorganization")) > 0 })
+		if logged := s.log.Of("reorganization"); len(logged) != 1 || logged[0]["depth"] != depth || logged[0]["from"] != int64(3) {
+			t.Errorf("%d blocks: logged %v, want one of depth %d from block 3", blocks, logged, depth)
+		}
+	}
 }
 
 // A distant head is reached by a bulk import up to the finalized block.

@@ -244,7 +244,7 @@ func (p *Pursuit) bringAgreed(ctx context.Context, c choice) error {
 			if block.Number <= p.follower.Forkchoice().Head.Ref().Number {
 				return nil
 			}
-			return p.follower.SetHead(ctx, block.Hash, chain.Ref{}, chain.Ref{})
+			return p.follower.MoveHead(ctx, p.config.Log, block.Hash)
 		},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/evm/ingest"
 	"ashlar/evm/source/node"
 	"ashlar/history/tip"
 
@@ -277,7 +278,15 @@ func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 	}
 	blocks := p.ranges(ctx, from, settled, target, nil)
 	defer blocks.close()
-	return p.follower.Import(ctx, blocks, p.config.Task.Succeeded)
+	return p.settle(ctx, blocks)
+}
+
+// settle imports blocks that will settle anyway. It logs a reorganization if the head leaves its branch.
+func (p *Pursuit) settle(ctx context.Context, blocks ingest.Source) error {
+	before := p.follower.Forkchoice().Head.Ref()
+	err := p.follower.Import(ctx, blocks, p.config.Task.Succeeded)
+	p.follower.LogReorganization(ctx, p.config.Log, p.follower.Forkchoice().Head, before)
+	return err
 }
 
 // ascend adds the blocks after one of ours, up to a node's head.
@@ -288,7 +297,7 @@ func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) 
 		}
 		number := block.NumberU64()
 		if number%shownEvery == 0 && number > p.follower.Forkchoice().Head.Ref().Number {
-			return p.follower.SetHead(ctx, block.Hash(), chain.Ref{}, chain.Ref{})
+			return p.follower.MoveHead(ctx, p.config.Log, block.Hash())
 		}
 		return nil
 	})

@@ -145,6 +145,33 @@ func TestReorganizationBelowFinal(t *testing.T) {
 	until(t, "no problem", func() bool { return p.Status().Problem == "" })
 }
 
+// TestReorganizationOnTheWay: a branch so long that the head moves in steps while its blocks arrive is a reorganization all
+// the same, which is logged once.
+func TestReorganizationOnTheWay(t *testing.T) {
+	for _, quorum := range []int{0, 2} {
+		for _, blocks := range []int{40, 300} { // one by one; in bulk
+			w := newWorld(t, 2)
+			trunk := w.grow(w.builder.Genesis, 5)
+			head, other := w.grow(trunk, 3), w.grow(trunk, blocks)
+			a, b := newFakeNode("a", w), newFakeNode("b", w)
+			a.head, b.head = head, head
+			f := newFollower(t, ingest.Depths{Unfinalized: 60, Most: 120})
+			f.quorum = quorum
+			_, stop := f.pursue(t, a, b)
+			f.await(ref(head))
+			for _, n := range []*fakeNode{a, b} {
+				n.set(func() { n.head = other })
+			}
+			f.await(ref(other))
+			until(t, "the log of a reorganization", func() bool { return len(f.log.Of("reorganization")) > 0 })
+			stop()
+			if logged := f.log.Of("reorganization"); len(logged) != 1 || logged[0]["from"] != int64(8) {
+				t.Errorf("quorum %d, %d blocks: logged %v, want one from block 8", quorum, blocks, logged)
+			}
+		}
+	}
+}
+
 // A foreign head at or below the final block is too deep, even while that block is not yet
 // settled: no block of its branch is requested.
 func TestHeadBelowFinal(t *testing.T) {

@@ -148,7 +148,7 @@ func (s *Supplier) bulk(ctx context.Context, from Node, l *ladder, due uint64) (
 		}
 		end := min(due, settled.Number+maxSupply-(settled.Number+1)%rangeBlocks)
 		blocks := s.ranges(ctx, from, settled, chain.Ref{Number: end, Hash: l.at(end)}, l)
-		err := s.follower.Import(ctx, blocks, s.config.Task.Succeeded)
+		err := s.settle(ctx, blocks)
 		blocks.close()
 		if err != nil {
 			return settled, invalidated(err, s.follower.Forkchoice().Head.Settled())

@@ -47,6 +47,7 @@ type follower struct {
 	*ingesttest.Follower
 	t      *testing.T
 	quorum int
+	log    ingesttest.Log
 }
 
 func newFollower(t *testing.T, depths ingest.Depths) *follower {
@@ -85,7 +86,7 @@ func (f *follower) pursuit(t *testing.T, pace upstream.Pace, waiting func(contex
 	return upstream.New(upstream.Config{
 		Waiting: waiting, Quorum: f.quorum,
 		Nodes: nodes, Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
-		Pace: pace, Log: slog.New(slog.DiscardHandler),
+		Pace: pace, Log: slog.New(&f.log),
 	})
 }
 
