@@ -22,8 +22,9 @@ log index row both ways, every trie node up to the state root, accounts, slots a
 code against the tries both ways. Nothing is changed.
 
 The state is checked as of a sample of blocks: the first, the last, and random ones
-between them. With --full it is checked as of every block. Of states whose trie nodes
-were removed only the form of the rows is checked, as the output then says.
+between them. With --full it is checked as of every block. Where trie nodes were removed,
+the tries are built again from accounts and slots, as of 4 blocks, or 16 with --full;
+as of the others only the form of the rows is checked, as the output then says.
 
 A network of family starknet has no state. The hashes of its blocks are recomputed, and
 the number of blocks for which that is impossible is reported; parents and all rows are

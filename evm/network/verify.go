@@ -35,8 +35,13 @@ func (v verdict) Unchecked() (all []string) {
 	if b := v.Stateless; b != nil {
 		all = append(all, fmt.Sprintf("States of %s: not stored.", named(b)))
 	}
-	if b := v.Form; b != nil {
-		all = append(all, fmt.Sprintf("States of %s: only the form of their rows was checked, not their state roots, because their trie nodes are not stored.", named(b)))
+	switch b := v.Bare; {
+	case b == nil || uint64(v.Rebuilt) == b.To-b.From+1:
+	case v.Rebuilt > 0:
+		all = append(all, fmt.Sprintf("States of %s: their trie nodes are not stored. The tries were built again as of %s; as of the others only the form of the rows was checked.",
+			named(b), family.Counted(uint64(v.Rebuilt), "block")))
+	default:
+		all = append(all, fmt.Sprintf("States of %s: their trie nodes are not stored. Only the form of the rows was checked, as a cluster does not have them in the order of the tries.", named(b)))
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 
 	"ashlar/evm/archive"
@@ -10,36 +11,76 @@ import (
 	"ashlar/history/audit/damage"
 	"ashlar/history/retention"
 	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// TestReportOfStates: the report says which states were compared with the roots of their blocks, of which only the form
-// of their rows was checked, and which blocks have none.
+// TestReportOfStates: the report says which states were compared with the roots of their blocks, whose tries were built again
+// for that, and which blocks have none.
 func TestReportOfStates(t *testing.T) {
-	proofs := keeping(t, testChains()[0], retention.Window{Proofs: 3})                    // of blocks 7 to 9
-	all := keeping(t, testChains()[0], retention.Window{Proofs: 3, State: 5, History: 8}) // blocks from 2 on, states from 5 on
-	whole := damage.Read(t, imported(t, testChains()[0]), archive.Tables())
+	const blocks = 30
+	chain := testChain{"demo", func() (*core.Genesis, []*types.Block, error) { return demoChain(blocks) }}
+	whole := damage.Read(t, imported(t, chain), archive.Tables())
+	proofs := keeping(t, chain, retention.Window{Proofs: 3})                       // of blocks 28 to 30
+	states := keeping(t, chain, retention.Window{Proofs: 3, State: 5, History: 8}) // blocks from 23 on, states from 26 on
+	unsorted := *proofs
+	proofs.Sorted, states.Sorted = true, true
 	for _, test := range []struct {
-		name     string
-		store    kv.Store
-		from, to uint64
-		states   int
-		form     *verify.Blocks
-		without  *verify.Blocks
+		name            string
+		store           kv.Store
+		from, to        uint64
+		full            bool
+		states, rebuilt int
+		bare, stateless *verify.Blocks
 	}{
-		{"whole", whole, 0, audit.Head, 10, nil, nil},
-		{"without old trie nodes", proofs, 0, audit.Head, 3, &verify.Blocks{From: 0, To: 6}, nil},
-		{"without old trie nodes", proofs, 2, 4, 0, &verify.Blocks{From: 2, To: 4}, nil},
-		{"without old trie nodes", proofs, 7, 8, 2, nil, nil},
-		{"without old states", all, 0, audit.Head, 3, &verify.Blocks{From: 5, To: 6}, &verify.Blocks{From: 2, To: 4}},
-		{"without old states", all, 4, 4, 0, nil, &verify.Blocks{From: 4, To: 4}},
+		{"whole", whole, 0, audit.Head, true, 31, 0, nil, nil},
+		{"without old trie nodes", proofs, 0, audit.Head, true, 3 + 16, 16, &verify.Blocks{From: 0, To: 27}, nil},
+		{"without old trie nodes", proofs, 0, audit.Head, false, 3 + 4, 4, &verify.Blocks{From: 0, To: 27}, nil},
+		{"without old trie nodes", proofs, 2, 4, false, 3, 3, &verify.Blocks{From: 2, To: 4}, nil},
+		{"without old trie nodes", proofs, 28, 29, false, 2, 0, nil, nil},
+		{"in no order", &unsorted, 0, audit.Head, true, 3, 0, &verify.Blocks{From: 0, To: 27}, nil},
+		{"without old states", states, 0, audit.Head, true, 5, 2, &verify.Blocks{From: 26, To: 27}, &verify.Blocks{From: 23, To: 25}},
+		{"without old states", states, 24, 24, true, 0, 0, nil, &verify.Blocks{From: 24, To: 24}},
 	} {
-		report := mustRun(t, test.store, verify.Options{From: test.from, To: test.to, Full: true})
+		report := mustRun(t, test.store, verify.Options{From: test.from, To: test.to, Full: test.full})
 		same := func(a, b *verify.Blocks) bool { return a == b || a != nil && b != nil && *a == *b }
-		if !report.Sound || report.States != test.states || !same(report.Form, test.form) || !same(report.Stateless, test.without) {
-			t.Errorf("%s, blocks %d to %d: sound %v, %d states, form %v, none %v, want %d, %v, %v", test.name, test.from, test.to,
-				report.Sound, report.States, report.Form, report.Stateless, test.states, test.form, test.without)
+		if !report.Sound || report.States != test.states || report.Rebuilt != test.rebuilt || !same(report.Bare, test.bare) || !same(report.Stateless, test.stateless) {
+			t.Errorf("%s, blocks %d to %d, full: %t: %+v, finding %v", test.name, test.from, test.to, test.full, report, report.Finding)
 		}
 	}
+}
+
+// TestDamageWithoutTrieNodes: damage to accounts and slots is found where the tries of all blocks without nodes are built
+// again.
+func TestDamageWithoutTrieNodes(t *testing.T) {
+	tables := archive.NamedTables()
+	for _, chain := range testChains() {
+		whole := keeping(t, chain, retention.Window{Proofs: 1})
+		whole.Sorted = true
+		random := rand.New(rand.NewPCG(*seed, 1))
+		for _, table := range []*kv.Table{tables.Accounts, tables.Slots} {
+			rows := whole.Rows(table)
+			for range *damagedRows {
+				for _, d := range damage.All(random, whole, table, rows[random.IntN(len(rows))], archive.DescribeKey) {
+					d.Memory.Upward = random.IntN(2) == 0
+					report, err := verify.Run(t.Context(), d.Memory, verify.Options{To: audit.Head, Full: true}, nil)
+					if err != nil || report.Sound {
+						t.Errorf("%s, %s, block %d: %s: %+v, %v", chain.name, archive.DescribeKey(table, d.Keys[0].Partition, d.Keys[0].Sort), d.Keys[0].Sort, d.What, report, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFindingsWithoutTrieNodes: findings name the block and the account.
+func TestFindingsWithoutTrieNodes(t *testing.T) {
+	whole := keeping(t, testChain{"old rules", oldChain}, retention.Window{Proofs: 1})
+	whole.Sorted = true
+	damage.CheckFindings(t, "testdata/rebuilt.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {
+		return &mustRun(t, damaged, verify.Options{To: audit.Head, Full: true}).Report
+	})
 }
 
 // TestFormWithoutTrieNodes: rows of states whose trie nodes are not stored are checked as far as that needs no root, also

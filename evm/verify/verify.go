@@ -21,8 +21,9 @@
 //
 // An archive can begin with a later block than the genesis, its states with a later one
 // still, and their trie nodes even later. What cannot be checked then: that its first block descends
-// from the genesis, the total difficulty of that block, and whether states without trie nodes have the
-// roots in the headers. Of these states only the form of the rows is checked: keys, encodings, that none
+// from the genesis, and the total difficulty of that block. Tries without nodes are built again from accounts and slots and
+// compared with the roots in the headers, as of a sample of blocks even with [Options.Full], and only in a store whose
+// rows are in order. Of the other states without trie nodes the form of the rows is checked: keys, encodings, that none
 // repeats the one before, and that each code of an account is stored.
 //
 // The state is checked as of every block of the range at once ([Options.Full]), or as of a
@@ -61,7 +62,8 @@ type Report struct {
 	audit.Report
 	States int `json:"states"` // number of blocks as of which the state was checked against the state root
 
-	Form      *Blocks `json:"form,omitempty"`      // blocks of whose states only the form of the rows was checked: their trie nodes are not stored
+	Bare      *Blocks `json:"bare,omitempty"`      // blocks whose states are stored without trie nodes
+	Rebuilt   int     `json:"rebuilt,omitempty"`   // number of these whose tries were built again; they count as States
 	Stateless *Blocks `json:"stateless,omitempty"` // blocks whose states are not stored
 }
 
@@ -101,8 +103,8 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 func (c *checker) report(r audit.Report) *Report {
 	extent := c.archive.Extent()
 	return &Report{
-		Report: r, States: c.moments.len(),
-		Form:      blocksUpTo(max(c.From, extent.State), min(c.To+1, extent.Tries)),
+		Report: r, States: c.moments.len() + len(c.rebuilt), Rebuilt: len(c.rebuilt),
+		Bare:      blocksUpTo(max(c.From, extent.State), min(c.To+1, extent.Tries)),
 		Stateless: blocksUpTo(c.From, min(c.To+1, extent.State)),
 	}
 }
@@ -121,7 +123,8 @@ type checker struct {
 	*audit.Audit
 	archive *archive.Archive
 	tables  archive.TableSet
-	moments moments // at which the state is checked
+	moments moments  // at which the state is checked by its trie nodes
+	rebuilt []uint64 // blocks without trie nodes as of which the tries are built again
 	codes   codeUse
 	late    audit.LowestFinding // findings that count only if no others are made
 }
@@ -149,21 +152,40 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	if first := max(c.From, extent.Tries); first <= c.To {
 		c.moments = moments{first: first, count: int(c.To - first + 1)}
 		if !options.Full && c.moments.count > sampledStates {
-			c.moments.sample = sample(first, c.To)
+			c.moments.sample = sample(first, c.To, sampledStates)
+		}
+	}
+	if first, end := max(c.From, extent.State), min(c.To+1, extent.Tries); first < end {
+		most := uint64(rebuiltSample)
+		if options.Full {
+			most = rebuiltMost
+		}
+		if end-first > most {
+			c.rebuilt = sample(first, end-1, most)
+		} else {
+			c.rebuilt = all(first, end)
 		}
 	}
 	return c, nil
 }
 
-// sample returns blocks of a range: the first, the last, and a random one from each of equal
+// sample returns a number of blocks of a range that has more: the first, the last, and a random one from each of equal
 // parts in between.
-func sample(from, to uint64) []uint64 {
+func sample(from, to, count uint64) []uint64 {
 	chosen := []uint64{from}
-	part := (to - from - 1) / (sampledStates - 2)
-	for i := range uint64(sampledStates - 2) {
+	part := (to - from - 1) / (count - 2)
+	for i := range count - 2 {
 		chosen = append(chosen, from+1+i*part+rand.Uint64N(part))
 	}
 	return append(chosen, to)
+}
+
+// all returns the blocks of a range without its end.
+func all(from, end uint64) (blocks []uint64) {
+	for ; from < end; from++ {
+		blocks = append(blocks, from)
+	}
+	return blocks
 }
 
 func (c *checker) run(ctx context.Context) error {
@@ -171,6 +193,9 @@ func (c *checker) run(ctx context.Context) error {
 		return err
 	}
 	if err := c.checkState(ctx); err != nil {
+		return err
+	}
+	if err := c.checkRebuilt(ctx); err != nil {
 		return err
 	}
 	return c.checkTraces(ctx)

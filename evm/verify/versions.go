@@ -21,10 +21,13 @@ type version struct {
 	repeats   bool   // the value is that of the previous row, so the row is superfluous
 }
 
+// rowSeq are the rows of a walk.
+type rowSeq = func(yield func(kv.Row, error) bool)
+
 // stepVersions calls next with every version in a table of versions. In walk, the rows of a
 // partition must be adjacent, ascending or descending. The version is valid only during the
 // call.
-func stepVersions(walk func(yield func(kv.Row, error) bool), next func(version) error) error {
+func stepVersions(walk rowSeq, next func(version) error) error {
 	var held version // the previous row, as long as only one of its neighbours is known
 	oldest, any := true, false
 	release := func() error {

@@ -19,6 +19,7 @@ type Memory struct {
 	kv.Store
 	tables map[*kv.Table]map[string][]kv.Row // by partition, ascending
 	Upward bool                              // walk tables of versions in ascending order too
+	Sorted bool                              // walk partitions in ascending order, as an embedded engine does
 }
 
 // Read copies all rows of some tables.
@@ -69,7 +70,7 @@ func (m *Memory) With(table *kv.Table, row kv.Row) *Memory {
 }
 
 func (m *Memory) changed(table *kv.Table, at kv.Row, change func([]kv.Row) []kv.Row) *Memory {
-	n := &Memory{Store: m.Store, tables: maps.Clone(m.tables), Upward: m.Upward}
+	n := &Memory{Store: m.Store, tables: maps.Clone(m.tables), Upward: m.Upward, Sorted: m.Sorted}
 	n.tables[table] = maps.Clone(m.tables[table])
 	rows := change(slices.Clone(m.tables[table][string(at.Partition)]))
 	if n.tables[table][string(at.Partition)] = rows; len(rows) == 0 {
@@ -117,10 +118,15 @@ func (m *Memory) Descend(_ context.Context, t *kv.Table, partition []byte, at ui
 	return nil
 }
 
-// Walk yields partitions in random order, as the contract allows.
+// Walk yields partitions in random order, as the contract allows, unless Sorted is set.
 func (m *Memory) Walk(_ context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
-		for _, rows := range m.tables[t] {
+		partitions := maps.Keys(m.tables[t])
+		if m.Sorted {
+			partitions = slices.Values(slices.Sorted(partitions))
+		}
+		for partition := range partitions {
+			rows := m.tables[t][partition]
 			if t.Kind == kv.Versions && !m.Upward {
 				rows = slices.Clone(rows)
 				slices.Reverse(rows)
