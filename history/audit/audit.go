@@ -90,7 +90,7 @@ func New(ctx context.Context, archive Archive, from, to uint64, progress *Progre
 		to = last.Number
 	}
 	if from < first || from > to || to > last.Number {
-		return nil, fmt.Errorf("%w: blocks %d to %d of an archive that has blocks %d to %d", ErrRange, from, to, first, last.Number)
+		return nil, fmt.Errorf("%w: from %d to %d (want blocks from %d to %d, the first not above the last)", ErrRange, from, to, first, last.Number)
 	}
 	apart := archive.Genesis && from == first && first > 0
 	return &Audit{Archive: archive, Settled: last, From: from, To: to, apart: apart, epoch: epoch, progress: progress}, nil
