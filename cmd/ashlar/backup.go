@@ -14,8 +14,9 @@ func backupCommand() *cobra.Command {
 	var b command.Backup
 	var every time.Duration
 	c := &cobra.Command{
-		Use:   "backup --data DIR --to DIR|s3://BUCKET/PREFIX [--network NAME]... [--keep N] [--every 24h]",
-		Short: "Back up accounts and networks; also works while a server is running",
+		Use:         "backup --data DIR --to DIR|s3://BUCKET/PREFIX [--network NAME]... [--keep N] [--every 24h]",
+		Short:       "Back up accounts and networks; also works while a server is running",
+		Annotations: leaves("a backup that was under way is not complete; earlier ones stay, and the next uses what was copied"),
 		Long: `Copies the accounts and all networks, each as of one moment, to a folder or an S3
 bucket. Files that the target already has are not stored again. The server answers and
 follows meanwhile. A network that is being imported, or whose store does not open,
@@ -62,8 +63,9 @@ func restoreCommand() *cobra.Command {
 	var r command.Restore
 	var list, check bool
 	c := &cobra.Command{
-		Use:   "restore --from DIR|s3://BUCKET/PREFIX --data DIR [--backup NAME] [--network NAME]... [--replace]",
-		Short: "Restore accounts and networks from a backup, or list and check backups",
+		Use:         "restore --from DIR|s3://BUCKET/PREFIX --data DIR [--backup NAME] [--network NAME]... [--replace]",
+		Short:       "Restore accounts and networks from a backup, or list and check backups",
+		Annotations: leaves("the same command continues"),
 		Long: `Reads a backup and checks the hash of every file before anything in the data directory
 changes; then each store is replaced by one rename. No server may have the stores open.
 

@@ -11,8 +11,9 @@ import (
 func copyCommand() *cobra.Command {
 	var copied command.Copy
 	c := &cobra.Command{
-		Use:   "copy --from DIR|FILE --to DIR|FILE [--network NAME]",
-		Short: "Copy networks and accounts to a cluster, or back",
+		Use:         "copy --from DIR|FILE --to DIR|FILE [--network NAME]",
+		Short:       "Copy networks and accounts to a cluster, or back",
+		Annotations: leaves("the same command continues where it was"),
 		Long: `Copies all networks and the accounts from one place to another: from a data directory
 to the keyspace of a cluster, back, or between two of the same kind. A place is a data
 directory, or a configuration file that says where the stores are; its role does not

@@ -15,8 +15,9 @@ func exportCommand() *cobra.Command {
 	var e command.Export
 	var to uint64
 	c := &cobra.Command{
-		Use:   "export --data DIR --network NAME --format era1|ere --out DIR [--from N] [--to N]",
-		Short: "Write the blocks of a network to history files",
+		Use:         "export --data DIR --network NAME --format era1|ere --out DIR [--from N] [--to N]",
+		Short:       "Write the blocks of a network to history files",
+		Annotations: leaves("files with their names are complete, and the same command continues"),
 		Long: `Writes the blocks and receipts of a network, up to the last one that no
 reorganization can remove, as history files that Ethereum clients import: era1 for
 blocks before the merge, ERE for all. A file holds the blocks of one era of 8192, and

@@ -21,8 +21,9 @@ func importCommand() *cobra.Command {
 	var i command.Import
 	var memory string
 	c := &cobra.Command{
-		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--state geth:DIR] [--older URL,...] [--family starknet] FILE...",
-		Short: "Import blocks from files into a network",
+		Use:         "import --data DIR --network NAME [--genesis FILE|NAME] [--state geth:DIR] [--older URL,...] [--family starknet] FILE...",
+		Short:       "Import blocks from files into a network",
+		Annotations: leaves("stored blocks are kept, and the same command continues"),
 		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and of history
 files (era1, ERE), in the given order, and keeps every version of the state. A folder
 stands for the history files in it, in the order of their blocks. If there is a

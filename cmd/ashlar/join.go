@@ -11,8 +11,9 @@ import (
 func joinCommand() *cobra.Command {
 	var j command.Join
 	c := &cobra.Command{
-		Use:   "join --data DIR --network NAME --from DIR|FILE",
-		Short: "Add a range of blocks that was made elsewhere",
+		Use:         "join --data DIR --network NAME --from DIR|FILE",
+		Short:       "Add a range of blocks that was made elsewhere",
+		Annotations: leaves("the same command completes it; until then the network may not be served"),
 		Long: `Adds to a network another range of its blocks with their states, such as one that was
 made on another machine. One of the two ends with the block whose state the other
 began with. The ranges are compared at that block first; those that do not fit are

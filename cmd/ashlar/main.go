@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func run(ctx context.Context) int {
 	gethlog.SetDefault(gethlog.NewLogger(slog.DiscardHandler))     // the library also returns its errors
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) // must follow the line above, which also sets it
 	root := commands()
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if wrong := new(family.UsageError); errors.As(err, &wrong) && !errors.Is(err, errUsage) {
 		err = fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -86,12 +87,23 @@ func run(ctx context.Context) int {
 		fmt.Fprintln(stderr(), "ashlar:", err)
 		return exitUsage
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(os.Stderr, "ashlar: interrupted; acknowledged changes are kept")
+		fmt.Fprintln(os.Stderr, "ashlar: interrupted;", afterInterruption(ran))
 		return exitFailed
 	default:
 		fmt.Fprintln(stderr(), "ashlar:", err)
 		return exitFailed
 	}
+}
+
+// onInterruption names the annotation of a command that says what its interruption leaves.
+const onInterruption = "interrupted"
+
+// leaves is the annotation of a command whose interruption leaves something.
+func leaves(what string) map[string]string { return map[string]string{onInterruption: what} }
+
+// afterInterruption says what the interruption of a command leaves.
+func afterInterruption(c *cobra.Command) string {
+	return cmp.Or(c.Annotations[onInterruption], "acknowledged changes are kept")
 }
 
 // forPackages are commands that only builds with certain tags have.

@@ -11,6 +11,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// TestInterrupted: each command that takes long says what its interruption leaves.
+func TestInterrupted(t *testing.T) {
+	for _, test := range []struct{ command, want string }{
+		{"verify", "nothing was changed, and the check is not complete"},
+		{"rewind", "the same command completes it; until then the network may not be served"},
+		{"snapshot load", "the same command continues"},
+		{"key create", "acknowledged changes are kept"},
+	} {
+		c, _, err := commands().Find(strings.Fields(test.command))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := afterInterruption(c); got != test.want {
+			t.Errorf("%s: %q, want %q", test.command, got, test.want)
+		}
+	}
+}
+
 // What scripts rely on: 0 done, 1 failed, 2 wrong usage.
 func TestExitCodes(t *testing.T) {
 	empty := t.TempDir()
@@ -35,6 +53,7 @@ func TestExitCodes(t *testing.T) {
 		{"no backups to list", []string{"restore", "--from", filepath.Join(empty, "nowhere"), "--list"}, exitFailed},
 		{"group without command", []string{"key"}, exitUsage},
 		{"missing file", []string{"import", "--data", empty, "--network", "a"}, exitUsage},
+		{"more proofs than states", []string{"prune", "--data", empty, "--network", "a", "--proofs", "5", "--state", "4"}, exitUsage},
 		{"nothing to serve", []string{"serve", "--data", empty}, exitFailed},
 		{"no such file", []string{"import", "--data", empty, "--network", "a", "--genesis", "sepolia", "nowhere.rlp"}, exitFailed},
 		{"no such genesis", []string{"import", "--data", empty, "--network", "b", "--genesis", "nowhere.json", "nowhere.rlp"}, exitFailed},

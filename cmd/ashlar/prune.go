@@ -12,8 +12,9 @@ import (
 func pruneCommand() *cobra.Command {
 	var p command.Prune
 	c := &cobra.Command{
-		Use:   "prune --data DIR --network NAME [--proofs N] [--state N] [--history N]",
-		Short: "Remove older proofs, states or blocks of a network",
+		Use:         "prune --data DIR --network NAME [--proofs N] [--state N] [--history N]",
+		Short:       "Remove older proofs, states or blocks of a network",
+		Annotations: leaves("the same command continues"),
 		Long: `Removes from an EVM network what is older than its last blocks: trie nodes, of which
 proofs are made; states; or whole blocks with their receipts and logs. Each flag is a
 number of blocks, back from the last settled one, or "all". What is removed does not come
@@ -39,6 +40,9 @@ command, or a server with that retention, goes on.`,
 			}
 			if p.Keep.All() {
 				return fmt.Errorf("%w: it would keep everything (want a number of blocks for --proofs, --state or --history); see %s --help", errUsage, c.CommandPath())
+			}
+			if err := p.Keep.Check(); err != nil {
+				return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
 			}
 			return p.Run(c.Context(), os.Stdout, os.Stderr)
 		},

@@ -12,8 +12,9 @@ import (
 func rewindCommand() *cobra.Command {
 	var r command.Rewind
 	c := &cobra.Command{
-		Use:   "rewind --data DIR --network NAME --to BLOCK",
-		Short: "Remove the last blocks of a network",
+		Use:         "rewind --data DIR --network NAME --to BLOCK",
+		Short:       "Remove the last blocks of a network",
+		Annotations: leaves("the same command completes it; until then the network may not be served"),
 		Long: `Takes a network back to an earlier block: everything that later blocks have added is
 removed, settled or not. It is meant for a network that has settled blocks of a wrong
 chain. Afterwards blocks can be imported, or a source followed, from there on.

@@ -24,8 +24,9 @@ func createSnapshot() *cobra.Command {
 	var s command.SnapshotCreate
 	var block, from uint64
 	c := &cobra.Command{
-		Use:   "create --data DIR --network NAME --out DIR [--block N] [--history-from N]",
-		Short: "Write a snapshot of a network; also works while a server is running",
+		Use:         "create --data DIR --network NAME --out DIR [--block N] [--history-from N]",
+		Short:       "Write a snapshot of a network; also works while a server is running",
+		Annotations: leaves("a snapshot that was under way is not complete; the next begins anew"),
 		Long: `Writes the state of a block that no reorganization can remove, and the blocks before it
 that later rules need, as compressed files with a manifest of their hashes. Any web server
 can offer them, and ashlar snapshot load begins a network with them.
@@ -73,8 +74,9 @@ func loadSnapshot() *cobra.Command {
 	var s command.SnapshotLoad
 	var memory string
 	c := &cobra.Command{
-		Use:   "load --data DIR --network NAME --genesis FILE|NAME --from DIR|URL --block HASH",
-		Short: "Begin a network with a snapshot",
+		Use:         "load --data DIR --network NAME --genesis FILE|NAME --from DIR|URL --block HASH",
+		Short:       "Begin a network with a snapshot",
+		Annotations: leaves("the same command continues"),
 		Long: `Begins a new network with a snapshot, from a folder or a web server. HASH is the hash of
 its last block, from a source that you trust: a consensus client, or several explorers.
 

@@ -14,8 +14,9 @@ import (
 func verifyCommand() *cobra.Command {
 	var v command.Verify
 	c := &cobra.Command{
-		Use:   "verify --data DIR --network NAME [--from N] [--to N] [--full] [--json]",
-		Short: "Verify the stored data of a network",
+		Use:         "verify --data DIR --network NAME [--from N] [--to N] [--full] [--json]",
+		Short:       "Verify the stored data of a network",
+		Annotations: leaves("nothing was changed, and the check is not complete"),
 		Long: `Reads a network back and checks it against itself: hashes and parents, transactions
 and receipts against their roots, senders against signatures, every look-up and
 log index row both ways, every trie node up to the state root, accounts, slots and
