@@ -22,6 +22,7 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
+	"ashlar/history/audit"
 	"ashlar/internal/await"
 	"ashlar/kv"
 )
@@ -303,6 +304,22 @@ func TestAdviceOnFullDisk(t *testing.T) {
 	for _, err := range []error{nil, io.ErrUnexpectedEOF, &fs.PathError{Op: "open", Path: "/mnt", Err: syscall.EACCES}} {
 		if got := adviseOnFull(err, "Free some space"); got != err {
 			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
+// TestChangeOnFullDisk: a command whose store cannot be written says so once, and what to do.
+func TestChangeOnFullDisk(t *testing.T) {
+	data := store.Dir(smallNetwork(t))
+	file := &fs.PathError{Op: "write", Path: "/data/networks/small/000007.log", Err: syscall.ENOSPC}
+	for cause, want := range map[error]string{
+		fmt.Errorf("move the first block: %w: %w", kv.ErrFull, file): "the disk is full: /data/networks/small/000007.log cannot be written (no space left on device). Free some space and run the same command again: it continues",
+		fmt.Errorf("write 2 rows: %w", kv.ErrFailed):                 "write 2 rows: " + kv.ErrFailed.Error() + ". Repair the disk and run the same command again: it continues",
+		io.ErrUnexpectedEOF: io.ErrUnexpectedEOF.Error(),
+	} {
+		err := change(data, "small", nil, "changing", os.Stderr, func(kv.Store, *audit.Progress) error { return cause })
+		if err == nil || err.Error() != want || errors.Is(cause, kv.ErrFull) != errors.Is(err, kv.ErrFull) {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }

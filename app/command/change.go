@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 
 	"ashlar/app"
@@ -44,13 +46,32 @@ func change(data store.Stores, network string, accept func(kv.Reader) error, doi
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := opened.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
-			err = errors.Join(err, closeErr)
-		}
-	}()
+	defer func() { err = adviseOnStore(closeAfter(err, opened), "", "it continues") }()
 	progress := new(audit.Progress)
 	shown := newProgress(bar, doing, func() (status, bool) { return verifyStatus(progress) })
 	defer shown.end()
 	return work(opened, progress)
+}
+
+// closeAfter closes a store after work on it that ended with err, and returns both errors. That of closing a store which
+// takes no writes repeats the first one, and is left out.
+func closeAfter(err error, s kv.Store) error {
+	closing := s.Close()
+	if errors.Is(err, kv.ErrFailed) || errors.Is(err, kv.ErrFull) {
+		return err
+	}
+	return errors.Join(err, closing)
+}
+
+// adviseOnStore adds to the error of a store that could not be written what is kept and what to do. again says what the
+// same command does then.
+func adviseOnStore(err error, kept, again string) error {
+	var file *fs.PathError
+	switch {
+	case errors.Is(err, kv.ErrFull) && errors.As(err, &file):
+		return fmt.Errorf("%w: %s cannot be written (%w). %sFree some space and run the same command again: %s", kv.ErrFull, file.Path, file.Err, kept, again)
+	case errors.Is(err, kv.ErrFailed):
+		return fmt.Errorf("%w. %sRepair the disk and run the same command again: %s", err, kept, again)
+	}
+	return err
 }

@@ -143,8 +143,8 @@ func copyOnce(ctx context.Context, original kv.Store, to store.Stores, name stri
 		return 0, err
 	}
 	rows, err = clone.Run(ctx, original, opened, options)
-	if err = errors.Join(err, opened.Close()); err != nil {
-		return 0, err
+	if err = closeAfter(err, opened); err != nil {
+		return 0, adviseOnStore(err, "", "it goes on where it was")
 	}
 	return rows, to.Publish(ctx, name)
 }

@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -224,13 +223,5 @@ func ImportFlags() (all []family.Flag) {
 
 // explain adds to the error of a failed disk which blocks are kept and what to do.
 func explain(err error, kept uint64) error {
-	var file *fs.PathError
-	switch {
-	case errors.Is(err, kv.ErrFull) && errors.As(err, &file):
-		return fmt.Errorf("%w: %s cannot be written (%w). Blocks up to %d are kept. Free some space and run the same command again: it continues from there",
-			kv.ErrFull, file.Path, file.Err, kept)
-	case errors.Is(err, kv.ErrFailed):
-		return fmt.Errorf("%w. Blocks up to %d are kept. Repair the disk and run the same command again: it continues from there", err, kept)
-	}
-	return err
+	return adviseOnStore(err, fmt.Sprintf("Blocks up to %d are kept. ", kept), "it continues from there")
 }
