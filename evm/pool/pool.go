@@ -104,9 +104,9 @@ func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 	return p.add(ctx, &entry{tx: tx})
 }
 
-// AddAccepted is Add for a transaction that another node has in its pool. The limits for
-// delegations do not apply. The node applied them at its own head, which may be newer, and it
-// does not send the transaction again.
+// AddAccepted is Add for a transaction that another node has in its pool. The limits for delegations, and for
+// senders of transactions with blobs, do not apply. The node applied them at its own head, which may be newer,
+// and it does not send the transaction again.
 func (p *Pool) AddAccepted(ctx context.Context, tx *types.Transaction) error {
 	return p.add(ctx, &entry{tx: tx, accepted: true})
 }
@@ -219,7 +219,7 @@ func (p *Pool) admissible(ctx context.Context, w *entry) (of *sender, replaced *
 	if of, err = p.sender(ctx, w.from); err != nil {
 		return nil, nil, err
 	}
-	if err = of.affords(w.tx); err != nil {
+	if err = of.affords(w); err != nil {
 		return nil, nil, err
 	}
 	if err = p.checkDelegations(of, w); err != nil {

@@ -294,6 +294,51 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
+// TestReservedAddress adds plain transactions and ones with blobs of the same sender. Clients such as
+// Optimism's cancel the transaction in their way after geth's error; after an underpriced replacement they
+// raise the fee again and again.
+func TestReservedAddress(t *testing.T) {
+	const reserved = "address already reserved"
+	b := newBench(t, DefaultLimits())
+	blobs := func(who int, nonce uint64) *types.Transaction {
+		tx := b.blobs(types.NewBlobTxSidecar(types.BlobSidecarVersion1, nil, nil, nil))
+		tx.Nonce = nonce
+		return b.sign(who, tx)
+	}
+	admit := func(who int, nonce uint64) { // as if its proofs were verified
+		t.Helper()
+		if err := b.pool.admit(t.Context(), &entry{tx: blobs(who, nonce), from: b.address(who)}); err != nil {
+			t.Error(err)
+		}
+	}
+	admit(0, 0)
+	for nonce := range uint64(3) {
+		b.refuse(b.transfer(0, nonce, 200, 100), reserved)
+		b.add(b.transfer(1, nonce, 200, 100))
+		b.refuse(blobs(1, nonce), reserved)
+	}
+	b.refuse(blobs(1, 3), reserved)
+
+	// What is wrong with the transaction itself comes first.
+	b.refuse(b.transfer(0, 0, 1_000_000, 1), "insufficient funds")
+	b.fund(1, 1, params.Ether)
+	b.head(nil)
+	b.refuse(blobs(1, 0), "nonce too low")
+
+	// A node that has accepted a transaction may be at a newer head.
+	if err := b.pool.AddAccepted(t.Context(), b.transfer(0, 1, 2, 1)); err != nil {
+		t.Error(err)
+	}
+
+	// Once all transactions of one kind are included, the other kind is accepted.
+	b.fund(0, 2, params.Ether)
+	b.fund(1, 3, params.Ether)
+	b.head(nil)
+	b.add(b.transfer(0, 2, 2, 1))
+	admit(1, 3)
+	b.waits("0:2 1:3")
+}
+
 func TestSubscribe(t *testing.T) {
 	b := newBench(t, DefaultLimits())
 	subscription, enough := b.pool.Subscribe(slog.Default()), errors.New("enough")

@@ -68,19 +68,23 @@ func (p *Pool) affordable(ctx context.Context, w *entry) error {
 	if err != nil {
 		return err
 	}
-	return of.affords(w.tx)
+	return of.affords(w)
 }
 
-// affords returns whether a transaction can follow those that were included, and whether the sender can pay
-// for it besides the executable ones. As in geth, transactions that wait for an earlier nonce are not counted: one
-// that was sent with a wrong nonce would block all others.
-func (s *sender) affords(tx *types.Transaction) error {
+// affords returns whether a transaction can follow those that were included, whether its kind can be added, and
+// whether the sender can pay for it besides the executable ones. As in geth, transactions that wait for an
+// earlier nonce are not counted: one that was sent with a wrong nonce would block all others.
+func (s *sender) affords(w *entry) error {
+	tx := w.tx
 	if tx.Nonce() < s.nonce {
 		return fmt.Errorf("%w: next nonce %d, tx nonce %d", core.ErrNonceTooLow, s.nonce, tx.Nonce())
 	}
 	cost := tx.Cost()
 	if s.balance.Cmp(cost) < 0 {
 		return fmt.Errorf("%w: balance %d, tx cost %d, overshot %d", core.ErrInsufficientFunds, s.balance, cost, new(big.Int).Sub(cost, s.balance))
+	}
+	if !w.accepted && s.isReserved(tx) {
+		return txpool.ErrAlreadyReserved
 	}
 	all := new(big.Int).Set(cost)
 	for _, other := range s.executable() {
@@ -93,6 +97,17 @@ func (s *sender) affords(tx *types.Transaction) error {
 			s.balance, new(big.Int).Sub(all, cost), cost, new(big.Int).Sub(all, s.balance))
 	}
 	return nil
+}
+
+// isReserved reports whether the sender has transactions of the other kind: with blobs if tx has none, or the
+// reverse. Nodes keep the two kinds in pools of their own, and only one of these has transactions of an account.
+func (s *sender) isReserved(tx *types.Transaction) bool {
+	for _, other := range s.byNonce {
+		if (other.tx.Type() == types.BlobTxType) != (tx.Type() == types.BlobTxType) {
+			return true
+		}
+	}
+	return false
 }
 
 // place returns which transaction one replaces, or an error if it cannot replace that one, or if there are
@@ -113,7 +128,7 @@ func outbids(tx, other *types.Transaction) bool {
 	percent := int64(bumpPercent)
 	if tx.Type() == types.BlobTxType || other.Type() == types.BlobTxType {
 		if tx.Type() != other.Type() {
-			return false // a blob transaction cannot replace another kind, or the reverse
+			return false // a node may have accepted one kind at a head that is not known here yet
 		}
 		percent = blobBumpPercent
 	}
