@@ -19,11 +19,14 @@ const (
 	longBreak   = time.Minute      // and at most
 	forgetAfter = 10 * time.Minute // after which the pool tries again what a node could not do
 	asideTime   = 10 * time.Minute // for which a node that lied is set aside
-	shallow     = 64               // blocks below the head, of which a node that lacks them is only late
 	maxMethods  = 256              // methods of which figures are kept
 	lateAtFirst = time.Second      // see node.late
 	hurried     = 10               // the part of a call's time that is left for a method while it is hurried
 )
+
+// Shallow is how many blocks below the head are so new that a node without them is late, or on another branch: it
+// has not removed them.
+const Shallow = 64
 
 // node is one node of a pool. Its fields without a comment do not change.
 type node struct {
@@ -307,7 +310,7 @@ func breakTime(failures int) time.Duration {
 // lack records that the node lacks the history that a call is about. mu is held.
 func (n *node) lack(c *Call, now time.Time) {
 	below := n.head.Number - min(c.About, n.head.Number)
-	if below < shallow {
+	if below < Shallow {
 		return // it may not have got the block yet
 	}
 	if d, ok := n.depth[c.History]; ok && now.Before(d.until) && d.blocks <= below {

@@ -120,7 +120,7 @@ func TestNewStates(t *testing.T) {
 	}
 	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(f)})
 	usable(t, p, 1)
-	call := Call{Method: "m", History: States, About: 100 - shallow + 1}
+	call := Call{Method: "m", History: States, About: 100 - Shallow + 1}
 	if a, err := p.Ask(t.Context(), call); err == nil {
 		t.Errorf("the answer is %s", a.Result)
 	}

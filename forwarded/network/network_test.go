@@ -244,16 +244,17 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A node that does not have a block has removed it if the block is of the chain. If only the
-// client names the block, there may be none.
+// A node that does not have an old block has removed it if the block is of the chain. One that does not have a new
+// block is late, or on another branch. If only the client names the block, there may be none.
 func TestUnknownBlock(t *testing.T) {
-	n := node(t, forwardtest.Chain{Head: 10})
+	n := node(t, forwardtest.Chain{Head: 100})
 	w := serve(t, newStore(t), func(e *Entries) { e.Methods = []string{"debug_traceBlockByNumber"} }, n)
-	w.atHead(10)
+	w.atHead(100)
 	account, hash := `"0x00000000000000000000000000000000000000e1"`, `{"blockHash":"0x`+strings.Repeat("1", 64)+`"}`
 	for _, c := range []struct{ message, method, params, want string }{
 		{"header not found", "eth_getBalance", `[` + account + `,"0x5"]`, "4444 pruned history unavailable"},
-		{"header for hash not found", "eth_getBalance", `[` + account + `,"latest"]`, "4444 pruned history unavailable"},
+		{"header for hash not found", "eth_getBalance", `[` + account + `,"latest"]`, "-32000 no upstream node can answer now: try again later"},
+		{"missing trie node 12 (path )", "eth_getBalance", `[` + account + `,"latest"]`, "4444 pruned history unavailable"},
 		{"header for hash not found", "eth_getBalance", `[` + account + `,` + hash + `]`, "-32000 header for hash not found"},
 		{"hash is not currently canonical", "eth_getBalance", `[` + account + `,` + hash + `]`, "-32000 hash is not currently canonical"},
 		{"missing trie node 12 (path )", "eth_getBalance", `[` + account + `,` + hash + `]`, "4444 pruned history unavailable"},
@@ -338,7 +339,7 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 	w.until("the node names its final block", func() bool { return w.network.pool.Status()[0].Head.Finalized.Number == 17 })
 	before := n.Count("eth_getBlockByNumber")
 	w.until("the node was asked again", func() bool { return n.Count("eth_getBlockByNumber") > before+3 })
-	w.expect("eth_getBlockByNumber", `["0x11",false]`, "4444 pruned history unavailable")
+	w.expect("eth_getBlockByNumber", `["0x11",false]`, "-32000 no upstream node can answer now: try again later")
 	if s := w.network.pool.Status()[0]; s.Lies != 0 || w.network.follower.View().IsFinal(17) {
 		t.Errorf("the node is taken for a liar, or block 17 for final: %+v", s)
 	}

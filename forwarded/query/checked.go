@@ -157,7 +157,7 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 	for range placesTried {
 		answer, err := c.pool.Ask(ctx, c.call(view, &q))
 		if err != nil {
-			return nil, 0, q.failed(err)
+			return nil, 0, q.failed(view, err)
 		}
 		b, index, err := c.transactionAt(ctx, view, hash, answer.Result)
 		if errors.Is(err, upstream.ErrLie) {

@@ -165,17 +165,23 @@ func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json
 	}
 	answer, err := c.pool.Ask(ctx, c.call(view, &q))
 	if err != nil {
-		return nil, q.failed(err)
+		return nil, q.failed(view, err)
 	}
 	c.keep(ctx, view, &q, answer.Result)
 	return answer.Result, nil
 }
 
-// failed returns the error of a question that no node answered. Nodes that do not have a block of
-// the chain have removed it.
-func (q *Question) failed(err error) error {
+// failed returns the error of a question that no node answered. Nodes that do not have an old block of the
+// chain have removed it. Those that do not have a new one are late, or have changed to another branch.
+func (q *Question) failed(view *forwarded.View, err error) error {
 	var node *upstream.NodeError
-	if q.Block.Named == nil && errors.As(err, &node) && upstream.LacksBlock(node) {
+	lacking := errors.As(err, &node) && upstream.LacksBlock(node)
+	switch recent := q.Found == nil && view.Head().Number-min(q.Block.Number, view.Head().Number) < upstream.Shallow; {
+	case q.Block.Named != nil:
+		return err
+	case recent && (lacking || errors.Is(err, upstream.ErrPruned)):
+		return fmt.Errorf("%w: %v", upstream.ErrUnavailable, err)
+	case lacking:
 		return fmt.Errorf("%w: %w", upstream.ErrPruned, err)
 	}
 	return err
