@@ -41,7 +41,7 @@ const bundlerTracer = `{
 	result: function(ctx, db) { return {calls: this.frames, current: this.current, keccak: this.keccak, type: ctx.type, last: this.last} }
 }`
 
-// tools are the calls of tools that trace, from their sources, in their order.
+// tools are the calls of tools, most of which trace, from their sources, in their order.
 func tools() map[string][]replayed {
 	script, err := json.Marshal(bundlerTracer)
 	if err != nil {
@@ -81,6 +81,18 @@ func tools() map[string][]replayed {
 			{"eth_call", `[{"to":"TOKEN","gas":"0x2faf080","input":"0x18160ddd","data":"0x18160ddd"},{"blockHash":"HASH"}]`, []string{`0x`}},
 			{"eth_getBalance", `["HOLDER",{"blockHash":"HASH"}]`, []string{`0x`}},
 			{"eth_getCode", `["TOKEN",{"blockHash":"HASH"}]`, []string{`0x60`}},
+		},
+		"op-node": {
+			{"eth_getBlockByHash", `["HASH",false]`, []string{`"receiptsRoot":"0x`}},
+			{"eth_getBlockReceipts", `["HASH"]`, []string{`"transactionHash":"TX"`}},
+			{"debug_getRawReceipts", `["HASH"]`, []string{`["0x`}},
+			{"eth_getProof", `["TOKEN",["0x0000000000000000000000000000000000000000000000000000000000000001"],"HASH"]`, []string{`"storageProof":[{"key":"0x0000000000000000000000000000000000000000000000000000000000000001"`}},
+			{"eth_getStorageAt", `["TOKEN","0x0000000000000000000000000000000000000000000000000000000000000001","HASH"]`, []string{`"0x`}},
+			{"eth_getCode", `["TOKEN","HASH"]`, []string{`"0x60`}},
+		},
+		"op-challenger": {
+			{"eth_getBalance", `["HOLDER",{"blockHash":"HASH"}]`, []string{`"0x`}},
+			{"eth_call", `[{"from":"0x0000000000000000000000000000000000000000","to":"TOKEN","input":"0x18160ddd"},{"blockHash":"HASH"}]`, []string{`"0x`}},
 		},
 		"Safe": {
 			{"trace_block", `["BLOCK"]`, []string{`"transactionHash":"TX"`}},
