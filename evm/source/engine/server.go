@@ -20,6 +20,9 @@ const (
 	// bodyBytes is the maximum size of a request. Since Osaka a block has at most 10 MiB,
 	// and hexadecimal doubles that. Blocks before Osaka may be larger, up to 15 MiB.
 	bodyBytes = 32 << 20
+	// batchCalls and batchBytes limit batches as geth does for consensus clients: Prysm's have up to 1,001 calls.
+	batchCalls = 2000
+	batchBytes = 250_000_000
 	// bodiesAtOnce is the maximum number of concurrent requests. A client sends one or two.
 	bodiesAtOnce = 8
 	// bodyTime is the timeout for reading a request.
@@ -53,7 +56,7 @@ type ServerConfig struct {
 	Secret  Secret
 	// Methods are those of the [API] and the other methods that consensus clients call.
 	Methods jsonrpc.Handlers
-	RPC     jsonrpc.Config
+	RPC     jsonrpc.Config // its limits are set by Listen
 	Log     *slog.Logger
 }
 
@@ -63,6 +66,8 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("consensus client's listener: %w", err)
 	}
+	c.RPC.BatchCalls, c.RPC.BatchBytes = batchCalls, batchBytes
+	c.RPC.AnswerBytes = bodiesBytes + 1 // and the bracket that closes the bodies
 	return &Server{
 		listener: listener, secret: c.Secret, rpc: jsonrpc.NewServer(c.Methods, c.RPC),
 		places: make(chan struct{}, bodiesAtOnce), log: c.Log, refusals: rate.Sometimes{Interval: refusalsEvery}, now: time.Now,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,41 @@ func TestCallsOutliveTheirConnection(t *testing.T) {
 		t.Errorf("the call was ended: %v", err)
 	}
 	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// A consensus client may ask for more at once than other clients. Prysm asks for 1,001 headers before the genesis of
+// its chain, and geth's limits here are 2,000 calls and 250 MB.
+func TestServerTakesLargeBatches(t *testing.T) {
+	const long = 101_000_000 // more than the result of another client's call may have
+	s, stop := started(t, jsonrpc.Handlers{
+		"one": func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, '1'), nil },
+		"long": func(_ context.Context, _, out []byte) ([]byte, error) {
+			return append(out, `"`+strings.Repeat("0", long)+`"`...), nil
+		},
+	})
+	ask := func(methods ...string) string {
+		var calls []string
+		for i, method := range methods {
+			calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q}`, i, method))
+		}
+		status, answer := post(t, s, bearer(Secret{4}), strings.NewReader("["+strings.Join(calls, ",")+"]"))
+		if status != http.StatusOK {
+			t.Fatalf("status %d: %.200s", status, answer)
+		}
+		return answer
+	}
+	if got := strings.Count(ask(slices.Repeat([]string{"one"}, 2000)...), `"result":1`); got != 2000 {
+		t.Errorf("%d of 2000 calls were answered", got)
+	}
+	if got := ask(slices.Repeat([]string{"one"}, 2001)...); !strings.Contains(got, "batch too large") {
+		t.Errorf("2001 calls got %.200s, expected an error", got)
+	}
+	if got := ask("long"); len(got) < long {
+		t.Errorf("a result of %d bytes got %.200s", long, got)
+	}
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }
