@@ -13,6 +13,20 @@ var (
 	ErrSubscriptionNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "subscription not found"}
 )
 
+// Kind returns the first argument of eth_subscribe, the kind of the subscription.
+func Kind(params []byte) (string, error) {
+	elements, ok := jsonrpc.Array(params)
+	if !ok {
+		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "non-array args"}
+	}
+	if elements.Next() {
+		if name, ok := jsonrpc.String(elements.Value()); ok {
+			return string(name), nil
+		}
+	}
+	return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expected subscription name as first argument"}
+}
+
 // Unsubscribe answers eth_unsubscribe.
 func Unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 1, 1)

@@ -78,7 +78,7 @@ func (p *publisher) methods() []jsonrpc.Method {
 // subscribedContracts is the Concerns of eth_subscribe. It refuses unknown kinds of
 // subscriptions.
 func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, error) {
-	kind, err := subscriptionName(params)
+	kind, err := feed.Kind(params)
 	if err != nil {
 		return jsonrpc.Concern{}, parameter.Unreadable(err)
 	}
@@ -100,7 +100,7 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 	if err := feed.Supported(ctx); err != nil {
 		return out, err
 	}
-	name, err := subscriptionName(params)
+	name, err := feed.Kind(params)
 	if err != nil {
 		return out, err
 	}
@@ -127,20 +127,6 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 		return out, err
 	}
 	return jsonrpc.AppendString(out, id), nil
-}
-
-// subscriptionName is the first argument of eth_subscribe.
-func subscriptionName(params []byte) (string, error) {
-	elements, ok := jsonrpc.Array(params)
-	if !ok {
-		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "non-array args"}
-	}
-	if elements.Next() {
-		if name, ok := jsonrpc.String(elements.Value()); ok {
-			return string(name), nil
-		}
-	}
-	return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expected subscription name as first argument"}
 }
 
 // subscribeHeads starts a subscription to newHeads.

@@ -52,7 +52,7 @@ func (a *API) debugSubscribe(ctx context.Context, params, out []byte) ([]byte, e
 	if !ok {
 		return out, feed.Supported(ctx)
 	}
-	name, err := subscriptionName(params)
+	name, err := feed.Kind(params)
 	if err != nil {
 		return out, err
 	}

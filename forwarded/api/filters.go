@@ -150,16 +150,19 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 	if err := feed.Supported(ctx); err != nil {
 		return out, err
 	}
+	kind, err := feed.Kind(params)
+	if err != nil {
+		return out, err
+	}
 	args := parameter.Read(params, 2, 1)
-	kind := args.Text(0)
 	var watched *watchedLogs
-	switch {
-	case args.Err != nil:
-	case kind == "logs":
+	switch kind {
+	case "newHeads":
+	case "logs":
 		if args = parameter.Read(params, 2, 2); args.Err == nil {
 			watched = parameter.Decode(&args, 1, parseWatched)
 		}
-	case kind != "newHeads":
+	default:
 		return out, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "no %q subscription in eth namespace", kind)
 	}
 	if args.Err != nil {

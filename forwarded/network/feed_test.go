@@ -249,3 +249,22 @@ func TestEvents(t *testing.T) {
 	}
 	w.expect("rollup_getEvents", fmt.Sprintf(`{"filter":{"from_block":{"block_hash":"0x%064x"},"to_block":"latest","chunk_size":5}}`, 5), "24 Block not found")
 }
+
+// A subscription without a known kind, or with other arguments, gets the errors of other networks.
+func TestKindsOfSubscriptions(t *testing.T) {
+	w := serve(t, newStore(t), nil, node(t, forwardtest.Chain{Head: 3}))
+	w.atHead(3)
+	for params, want := range map[string]string{
+		`[]`:            "-32602 expected subscription name as first argument",
+		`[1]`:           "-32602 expected subscription name as first argument",
+		`["logs"]`:      "-32602 missing value for required argument 1",
+		`["logs",{},1]`: "-32602 too many arguments, want at most 2",
+		`["more"]`:      `-32601 no "more" subscription in eth namespace`,
+	} {
+		_, err := w.methods.Find("eth_subscribe").Handler(jsonrpc.WithNotifier(t.Context(), new(socket)), []byte(params), nil)
+		var said *jsonrpc.Error
+		if !errors.As(err, &said) || fmt.Sprintf("%d %s", said.Code, said.Message) != want {
+			t.Errorf("%s: %v, want %s", params, err, want)
+		}
+	}
+}
