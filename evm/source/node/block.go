@@ -185,9 +185,11 @@ func collect[W, T any](ctx context.Context, c *Client, asked []W, ask func(W) (m
 	return all, nil
 }
 
+// decodeRaw decodes a block in its raw form. Geth has no bytes for a number above its head, which it may have
+// wound back a moment ago.
 func decodeRaw(answer json.RawMessage) (*types.Block, error) {
 	var raw hexutil.Bytes
-	if string(answer) == "null" {
+	if text := string(answer); text == "null" || text == `"0x"` {
 		return nil, ErrNotFound
 	}
 	block := new(types.Block)

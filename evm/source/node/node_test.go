@@ -247,6 +247,7 @@ func TestInvalidAnswers(t *testing.T) {
 		invalid      bool
 	}{
 		{"no bytes", `"0xzz"`, true},
+		{"no raw block, as geth says it of a number", `"0x"`, false},
 		{"no block", `"0xc0"`, true},
 		{"bytes that are cut", `"0xf90200"`, true},
 		{"a number", `5`, true},
