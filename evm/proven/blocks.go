@@ -165,6 +165,9 @@ func (r *Remote) receiptsOf(ctx context.Context, block *types.Block) (types.Rece
 	}
 	receipts, err := ask(ctx, r, newQuestion(upstream.Blocks, block.NumberU64(), "debug_getRawReceipts", block.Hash()), func(answer json.RawMessage) (types.Receipts, error) {
 		raw, err := decode[[]hexutil.Bytes](what, answer)
+		if err == nil && len(raw) == 0 {
+			err = ErrNotFound // geth says so of a block that it does not know; this one has receipts
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -115,7 +115,7 @@ func TestAlteredAnswers(t *testing.T) {
 		bend   func(any) any
 	}{
 		{"debug_getRawBlock", func(v any) any { return bend(v.(hexutil.Bytes)) }},
-		{"debug_getRawReceipts", func(v any) any { return v.([]hexutil.Bytes)[1:] }},
+		{"debug_getRawReceipts", func(v any) any { return slices.Repeat(v.([]hexutil.Bytes), 2) }},
 		{"debug_getRawReceipts", func(v any) any { return []hexutil.Bytes{bend(v.([]hexutil.Bytes)[0])} }},
 		{"eth_getCode", func(v any) any { return bend(v.(hexutil.Bytes)) }},
 		{"eth_getProof", func(v any) any {
@@ -154,6 +154,25 @@ func TestAlteredAnswers(t *testing.T) {
 				t.Errorf("set aside: %v", nodes.aside)
 			}
 		})
+	}
+}
+
+// Geth answers debug_getRawReceipts of a hash that it does not know with an empty list, as while it is on another branch. It is
+// not set aside, and the answer comes from another node.
+func TestReceiptsOfAnUnknownBlock(t *testing.T) {
+	c := newTestChain(t, 3)
+	late, other := c.node("late"), c.node("other")
+	nodes := newTestNodes(late, other)
+	f := follow(t, nodes, 1)
+	late.alter = func(method string, result any) any {
+		if method == "debug_getRawReceipts" {
+			return []hexutil.Bytes{}
+		}
+		return result
+	}
+	f.stepTo(t, c.blocks[3]) // with its receipts
+	if len(nodes.aside) > 0 {
+		t.Errorf("set aside: %v", nodes.aside)
 	}
 }
 
