@@ -63,7 +63,13 @@ func (p *Pool) Resume(ctx context.Context, s *Share) error { return p.enter(ctx,
 
 // TryEnter reports whether a call of s runs now, without waiting; then Leave must follow. It leaves more slots
 // free than Enter: as many as the caller has with this one, unless it is its first.
-func (p *Pool) TryEnter(s *Share) bool { return p.take(s, 1) }
+func (p *Pool) TryEnter(s *Share) bool {
+	if p.take(s, 1) {
+		return true
+	}
+	p.wake()
+	return false
+}
 
 func (p *Pool) enter(ctx context.Context, s *Share, resumes bool) error {
 	if p.waiting.Load() == 0 && p.take(s, 3) {
@@ -76,8 +82,12 @@ func (p *Pool) enter(ctx context.Context, s *Share, resumes bool) error {
 func (p *Pool) Leave(s *Share) {
 	s.running.Add(-1)
 	p.free.Add(1)
-	// A call that begins to wait counts itself before it looks for a free slot, so
-	// either it sees the slot freed above or it is seen here.
+	p.wake()
+}
+
+// wake serves the calls that wait, after a slot was freed or a caller has one call less. A call that begins to
+// wait counts itself before it looks for a free slot, so either it sees that or it is seen here.
+func (p *Pool) wake() {
 	if p.waiting.Load() > 0 {
 		p.mu.Lock()
 		p.serve()

@@ -99,3 +99,30 @@ func TestPoolTriesToEnter(t *testing.T) {
 		})
 	}
 }
+
+// A call that finds another one of its caller just trying to enter waits, also for a slot that is free. So a try that
+// fails serves those that wait.
+func TestPoolServesAfterTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(2, 100)
+		full, s := Share{Most: 1}, Share{}
+		if err := p.Enter(t.Context(), &full); err != nil {
+			t.Fatal(err)
+		}
+		s.running.Add(1) // a try in the middle
+		entered := waiting(t.Context(), p, &s, 1)
+		s.running.Add(-1)
+		if p.TryEnter(&full) {
+			t.Fatal("a call runs beyond the bound of its caller")
+		}
+		synctest.Wait()
+		if p.Running() != 2 || p.Waiting() != 0 {
+			t.Fatalf("%d calls run and %d wait, expected 2 and 0", p.Running(), p.Waiting())
+		}
+		if err := <-entered; err != nil {
+			t.Error(err)
+		}
+		p.Leave(&s)
+		p.Leave(&full)
+	})
+}
