@@ -288,9 +288,11 @@ func (a *API) appendTracedCall(ctx context.Context, q *traceQuestion, view *quer
 			}
 			return a.appendScript(ctx, q, &script.Question{Config: q.config, Executor: a.chain.Executor(), At: at}, out, room)
 		}
-		return q.config.AppendCall(ctx, out, room, func(ctx context.Context, tracer execute.Tracer) error {
-			return view.TraceCall(ctx, number, q.message, q.options, tracer)
+		err = view.TraceCall(ctx, number, q.message, q.options, func(run execute.TraceFunc) (err error) {
+			out, err = q.config.AppendCall(ctx, out, room, run)
+			return err
 		})
+		return out, err
 	}
 	if number == 0 {
 		return out, &trace.Error{Err: errors.New("no transaction in genesis")}

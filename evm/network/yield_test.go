@@ -2,6 +2,8 @@ package network
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +23,7 @@ import (
 	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/openrpc"
+	"ashlar/limit"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -111,6 +114,7 @@ var counted = sync.OnceValues(func() (*core.Genesis, []*types.Block) {
 type asker struct {
 	t       *testing.T
 	handler *gateway.Handler
+	proven  jsonrpc.Handlers
 	url     string
 	asking  sync.WaitGroup
 }
@@ -132,7 +136,8 @@ func askProven(t *testing.T, limits gateway.Limits, node *slowNode) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &asker{t: t, handler: gatewayOf(t, limits, gateway.Network{Name: "archive", Methods: archive.described}, gateway.Network{Name: "proven", Methods: described})}
+	handler := gatewayOf(t, limits, gateway.Network{Name: "archive", Methods: archive.described}, gateway.Network{Name: "proven", Methods: described})
+	a := &asker{t: t, handler: handler, proven: proven.methods}
 	server := httptest.NewServer(a.handler)
 	t.Cleanup(server.Close)
 	a.url = server.URL
@@ -257,4 +262,28 @@ func TestDocumentsDoNotYield(t *testing.T) {
 	}
 	close(node.release)
 	a.asking.Wait()
+}
+
+// lateSlot is a [limit.Yielder] whose slot comes back late.
+type lateSlot struct{ late time.Duration }
+
+// Yield implements [limit.Yielder].
+func (s lateSlot) Yield(ctx context.Context, wait func() error) error {
+	err := wait()
+	select {
+	case <-time.After(s.late):
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestTracesTakeNoTimeInLine: the time that a trace may take begins when its call has a slot again.
+func TestTracesTakeNoTimeInLine(t *testing.T) {
+	a := askProven(t, gateway.Limits{}, new(slowNode))
+	ctx := context.WithValue(t.Context(), limit.YielderKey{}, lateSlot{1500 * time.Millisecond})
+	params := fmt.Sprintf(`[{"to":"%s"},"latest",{"tracer":"callTracer","timeout":"1s"}]`, counter)
+	if out, err := a.proven["debug_traceCall"](ctx, json.RawMessage(params), nil); err != nil {
+		t.Errorf("%.300s, %v", out, err)
+	}
 }

@@ -144,14 +144,16 @@ func (v *View) Replay(ctx context.Context, number uint64, options execute.Replay
 	return v.Executor().Replay(ctx, input.Parent, input.Block, options, use)
 }
 
-// TraceCall runs a message call under a tracer at a block of the view, as
-// [execute.Executor.TraceCall] does.
-func (v *View) TraceCall(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions, tracer execute.Tracer) error {
+// TraceCall calls run with a function that runs a message call under a tracer at a block of the view, as
+// [execute.Executor.TraceCall] does. What a trace may take begins in run: the request has waited before.
+func (v *View) TraceCall(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions, run func(execute.TraceFunc) error) error {
 	at, err := v.callAt(ctx, number, message)
 	if err != nil {
 		return err
 	}
-	return v.Executor().TraceCall(ctx, at, message, options, tracer)
+	return run(func(ctx context.Context, tracer execute.Tracer) error {
+		return v.Executor().TraceCall(ctx, at, message, options, tracer)
+	})
 }
 
 // TraceCalls runs message calls one after the other at a block of the view, as
