@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
@@ -55,10 +56,14 @@ func (v *View) callAhead(ctx context.Context, number uint64, message *execute.Me
 
 // callAt is [View.CallAt] for messages. What nodes know that they read is read at once.
 func (v *View) callAt(ctx context.Context, number uint64, messages ...*execute.Message) (execute.At, error) {
-	return gather(ctx, v.hasRemoteState(number, archive.OfState), func(ctx context.Context) (execute.At, error) {
+	if !v.hasRemoteState(number, archive.OfState) {
+		return v.CallAt(ctx, number)
+	}
+	read := slices.Clone(messages) // without the copy, the list of a call of stored state would be on the heap, too
+	return gather(ctx, true, func(ctx context.Context) (execute.At, error) {
 		at, err := v.CallAt(ctx, number)
 		if err == nil {
-			prefetchCalls(ctx, at.State, messages...)
+			prefetchCalls(ctx, at.State, read...)
 		}
 		return at, err
 	})
