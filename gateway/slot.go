@@ -23,7 +23,7 @@ func (e *exchange) leave() {
 	}
 }
 
-// Yield implements [limit.Yielder]. A call with a slot of heavy calls waits in one of light calls, if one is
+// Yield implements [limit.Yielder]. A call with a slot of heavy calls waits in one of light calls, if enough are
 // free, and keeps it until it has a heavy one again:
 //
 //	heavy |--- decode ---|                        |--- execute ---|

@@ -156,6 +156,25 @@ func TestCallsYieldWhereThereIsASlot(t *testing.T) {
 	})
 }
 
+// Calls that wait leave a quarter of the light slots to light calls, however many accounts they are of.
+func TestCallsThatWaitLeaveLightSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYielding(t, gateway.Limits{Heavy: 1, Light: 8})
+		for key := byte(1); key <= 8; key++ {
+			y.ask(t.Context(), key, call("test_yield"))
+		}
+		y.expect("while the node is silent", taken{light: 6, heavy: 1, heavyWaiting: 1})
+		y.ask(t.Context(), 9, call("test_name"))
+		y.expect("after a light call", taken{light: 6, heavy: 1, heavyWaiting: 1})
+		close(y.node)
+		synctest.Wait()
+		y.expect("while they wait for a heavy slot", taken{light: 6, heavy: 1, heavyWaiting: 7})
+		y.ask(t.Context(), 9, call("test_name"))
+		y.expect("after another light call", taken{light: 6, heavy: 1, heavyWaiting: 7})
+		y.end(10, 0)
+	})
+}
+
 // A slot goes to the account with the fewest calls at work, and there to a call that has yielded its slot before a new
 // one: so it does not hold for long what it has read.
 func TestYieldedSlotsComeBackFairly(t *testing.T) {

@@ -62,9 +62,9 @@ func (p *Pool) Enter(ctx context.Context, s *Share) error {
 func (p *Pool) Resume(ctx context.Context, s *Share) error { return p.enter(ctx, s, true) }
 
 // TryEnter reports whether a call of s runs now, without waiting; then Leave must follow. It leaves more slots
-// free than Enter: as many as the caller has with this one, unless it is its first.
+// free than Enter: a quarter of all, and as many as the caller has with this one, unless it is its first.
 func (p *Pool) TryEnter(s *Share) bool {
-	if p.take(s, 1) {
+	if p.take(s, 1, int64(p.slots/4)) {
 		return true
 	}
 	p.wake()
@@ -72,7 +72,7 @@ func (p *Pool) TryEnter(s *Share) bool {
 }
 
 func (p *Pool) enter(ctx context.Context, s *Share, resumes bool) error {
-	if p.waiting.Load() == 0 && p.take(s, 3) {
+	if p.waiting.Load() == 0 && p.take(s, 3, 0) {
 		return nil
 	}
 	return p.wait(ctx, s, &waiter{resumes: resumes, done: make(chan struct{})})
@@ -101,13 +101,13 @@ func (p *Pool) Running() int { return p.slots - int(p.free.Load()) }
 // Waiting is how many calls wait to run.
 func (p *Pool) Waiting() int { return int(p.waiting.Load()) }
 
-// take takes a slot for a call of s, if it is the first of s, or if s has no more slots with it than some times
-// as many as stay free.
-func (p *Pool) take(s *Share, times int64) bool {
+// take takes a slot for a call of s, if it leaves those that are reserved, and if it is the first of s, or if s has
+// no more slots with it than some times as many as stay free.
+func (p *Pool) take(s *Share, times, reserved int64) bool {
 	running := s.running.Add(1)
 	for {
 		free := p.free.Load()
-		if free == 0 || running > 1 && running > times*(free-1) || s.Most > 0 && running > int64(s.Most) {
+		if free <= reserved || running > 1 && running > times*(free-1) || s.Most > 0 && running > int64(s.Most) {
 			s.running.Add(-1)
 			return false
 		}
@@ -203,7 +203,7 @@ func (p *Pool) serve() {
 			return
 		}
 		s := p.inLine[next]
-		if !p.take(s, 3) {
+		if !p.take(s, 3, 0) {
 			return
 		}
 		p.inLine = slices.Delete(p.inLine, next, next+1)

@@ -76,10 +76,11 @@ func TestPoolDropsNewCallsFirst(t *testing.T) {
 	})
 }
 
-// TryEnter gives one caller half of the slots, the next half of what is left, and each of them one if any is free.
+// TryEnter gives one caller half of the slots, the next half of what is left, and each of them one, if that leaves a
+// quarter of all slots free.
 func TestPoolTriesToEnter(t *testing.T) {
 	for _, c := range []struct{ slots, first, second, third int }{
-		{1, 1, 0, 0}, {2, 1, 1, 0}, {4, 2, 1, 1}, {8, 4, 2, 1}, {128, 64, 32, 16},
+		{1, 1, 0, 0}, {2, 1, 1, 0}, {4, 2, 1, 0}, {8, 4, 2, 0}, {10, 5, 2, 1}, {128, 64, 32, 0},
 	} {
 		t.Run(strconv.Itoa(c.slots), func(t *testing.T) {
 			p := NewPool(c.slots, 0)
