@@ -142,7 +142,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		sockets:     desc("websockets", "WebSocket connections that are open."),
 		connections: desc("connections", "Connections of the public listener that are open."),
 		dropped:     desc("connections_dropped_total", "Connections that were closed because there were too many."),
-		running:     desc("calls_running", "Calls that run now.", "kind"),
+		running:     desc("calls_running", "Calls that run now. Heavy calls that wait for nodes in light slots count as light.", "kind"),
 		waiting:     desc("calls_waiting", "Calls that wait for their turn.", "kind"),
 		held:        desc("held_bytes", "Bytes of bodies and answers that are held, small ones not counted."),
 		addresses:   desc("failing_addresses", "Addresses whose requests without a valid key are remembered."),

@@ -3,7 +3,7 @@ package gateway
 // Stats describes the current state of a Handler, and its refusals so far.
 type Stats struct {
 	Sockets      int // open WebSockets
-	LightRunning int // running calls of light methods
+	LightRunning int // calls in slots of light ones, also heavy calls that wait for nodes there
 	LightWaiting int
 	HeavyRunning int
 	HeavyWaiting int
