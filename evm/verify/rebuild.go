@@ -114,7 +114,7 @@ func (c *checker) feed(ctx context.Context, states []*rebuilding) error {
 // those of its slots. It yields errUnordered if the store has another order.
 func (c *checker) inOrder(ctx context.Context) iter.Seq2[version, error] {
 	return func(yield func(version, error) bool) {
-		next, stop := iter.Pull2(ordered(c.Walk(ctx, c.tables.Slots)))
+		next, stop := iter.Pull2(ordered(c.WalkAgain(ctx, c.tables.Slots)))
 		defer stop()
 		slot, err, more := next()
 		// slotsUpTo yields the slots of owners before one.
@@ -126,7 +126,7 @@ func (c *checker) inOrder(ctx context.Context) iter.Seq2[version, error] {
 			}
 			return true
 		}
-		for account, err := range ordered(c.Walk(ctx, c.tables.Accounts)) {
+		for account, err := range ordered(c.WalkAgain(ctx, c.tables.Accounts)) {
 			if err != nil {
 				yield(account, err)
 				return

@@ -49,6 +49,10 @@ func TestReportOfStates(t *testing.T) {
 			t.Errorf("%s, blocks %d to %d, full: %t: %+v, finding %v", test.name, test.from, test.to, test.full, report, report.Finding)
 		}
 	}
+	built, inForm := mustRun(t, proofs, verify.Options{To: audit.Head}), mustRun(t, &unsorted, verify.Options{To: audit.Head})
+	if built.Rows != inForm.Rows {
+		t.Errorf("of the same archive %d rows were checked, and %d where no trie was built again", built.Rows, inForm.Rows)
+	}
 }
 
 // TestDamageWithoutTrieNodes: damage to accounts and slots is found where the tries of all blocks without nodes are built

@@ -29,8 +29,8 @@
 // The state is checked as of every block of the range at once ([Options.Full]), or as of a
 // sample of blocks.
 //
-// Each table is read once from beginning to end, so the time is proportional to the size of
-// the archive. The results are kept as sums (see [audit.Ledger]), so memory does not grow with
+// Each table is read once from beginning to end, accounts and slots a second time if tries are built again, so the time is
+// proportional to the size of the archive. The results are kept as sums (see [audit.Ledger]), so memory does not grow with
 // the archive, except for about eight bytes per distinct code. Only if a sum is wrong are
 // tables read again, to find the row.
 package verify
