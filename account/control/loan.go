@@ -68,7 +68,7 @@ func (l *Loan) Close() error {
 // client needs some time to stop using it.
 func (o loan[In, Out]) ask(ctx context.Context, c *Client, in In) (_ context.Context, out Out, l *Loan, err error) {
 	asking, hangUp := context.WithCancelCause(context.WithoutCancel(ctx))
-	notInterrupted := context.AfterFunc(ctx, func() { hangUp(context.Cause(ctx)) })
+	notInterrupted := context.AfterFunc(ctx, func() { hangUp(ctx.Err()) }) // not the cause, which the command would show instead
 	using, stopUsing := context.WithCancelCause(ctx)
 	end := func(cause error) { stopUsing(cause); hangUp(cause) }
 	defer func() {
@@ -96,7 +96,7 @@ func (o loan[In, Out]) ask(ctx context.Context, c *Client, in In) (_ context.Con
 		return nil, out, nil, errors.Join(fmt.Errorf("ask the running server: its answer: %w", err), response.Body.Close())
 	}
 	if !notInterrupted() {
-		return nil, out, nil, errors.Join(context.Cause(ctx), response.Body.Close())
+		return nil, out, nil, errors.Join(ctx.Err(), response.Body.Close())
 	}
 	go func() { // ends with the connection, at the latest when Close ends that
 		_, _ = io.Copy(io.Discard, response.Body)

@@ -79,8 +79,8 @@ func TestBorrowingIsInterrupted(t *testing.T) {
 		return Borrowed{}, nil, ctx.Err()
 	}})
 	defer stop()
-	ctx, interrupt := context.WithCancel(t.Context())
-	go func() { <-asked; interrupt() }()
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	go func() { <-asked; interrupt(errors.New("terminated")) }() // SIGTERM has a cause of its own
 	if _, _, err := dial(t, dir).BorrowNetwork(ctx, "demo"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
