@@ -250,8 +250,12 @@ func (f *followed) logs(want string, to, from *types.Block) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	left, err := f.follower.Branch(from.Hash())
+	if err != nil {
+		f.t.Fatal(err)
+	}
 	var out strings.Builder
-	f.follower.LogReorganization(f.t.Context(), slog.New(slog.NewTextHandler(&out, nil)), branch, ref(from))
+	f.follower.LogReorganization(f.t.Context(), slog.New(slog.NewTextHandler(&out, nil)), branch, left.Refs())
 	if got := out.String(); (got == "") != (want == "") || !strings.Contains(got, want) {
 		f.t.Errorf("logged %q, expected %q", got, want)
 	}

@@ -13,7 +13,7 @@ import (
 // MoveHead makes a block on the way to a head that was named the current head, and logs a reorganization if the
 // head leaves its branch. The safe and the final block stay.
 func (f *Follower) MoveHead(ctx context.Context, log *slog.Logger, to common.Hash) error {
-	before := f.Forkchoice().Head.Ref()
+	before := f.Forkchoice().Head.Refs()
 	branch, err := f.Branch(to)
 	if err != nil {
 		return err
@@ -25,29 +25,20 @@ func (f *Follower) MoveHead(ctx context.Context, log *slog.Logger, to common.Has
 	return nil
 }
 
-// LogReorganization logs that the head has left a block for a branch that does not have it.
-func (f *Follower) LogReorganization(ctx context.Context, log *slog.Logger, branch *tip.Branch, left chain.Ref) {
-	if on, err := f.On(ctx, branch, left); err != nil || on {
-		return
-	}
-	head := branch.Ref()
-	log.Info("reorganization", "depth", f.depth(ctx, branch, left), "from", left.Number, "hash", left.Hash, "to", head.Number, "its", head.Hash)
-}
-
-// depth returns the number of blocks up to left that a branch does not have, as far as the tip
-// knows them.
-func (f *Follower) depth(ctx context.Context, branch *tip.Branch, left chain.Ref) uint64 {
-	before, err := f.tip.Branch(left.Hash)
-	if err != nil {
-		return 1
-	}
-	number := left.Number
-	for number > before.Settled().Number {
-		at, ok := before.At(number)
-		if on, err := f.On(ctx, branch, at); !ok || err != nil || on {
+// LogReorganization logs that the head has left a chain for a branch that does not have its last block. left is the
+// chain from a settled block on, as [tip.Branch.Refs] returns it: its blocks may be dropped by now.
+func (f *Follower) LogReorganization(ctx context.Context, log *slog.Logger, branch *tip.Branch, left []chain.Ref) {
+	depth := 0
+	for depth < len(left) {
+		on, err := f.On(ctx, branch, left[len(left)-1-depth])
+		if on || err != nil {
 			break
 		}
-		number--
+		depth++
 	}
-	return left.Number - number
+	if depth == 0 {
+		return
+	}
+	from, head := left[len(left)-1], branch.Ref()
+	log.Info("reorganization", "depth", depth, "from", from.Number, "hash", from.Hash, "to", head.Number, "its", head.Hash)
 }

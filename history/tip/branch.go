@@ -58,6 +58,15 @@ func (b *Branch) At(number uint64) (chain.Ref, bool) {
 	return b.blocks[number-b.settled.Number-1].ref, true
 }
 
+// Refs returns the blocks from the settled one to the end of the branch, and keeps nothing else of it.
+func (b *Branch) Refs() []chain.Ref {
+	refs := []chain.Ref{b.settled}
+	for _, block := range b.blocks {
+		refs = append(refs, block.ref)
+	}
+	return refs
+}
+
 func (b *Branch) upTo(number uint64) []*Block {
 	if number <= b.settled.Number {
 		return nil

@@ -128,7 +128,7 @@ func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.He
 	if c.supplier != nil {
 		c.supplier.Arrived()
 	}
-	c.follower.LogReorganization(ctx, c.log, branch, before.Head.Ref())
+	c.follower.LogReorganization(ctx, c.log, branch, before.Head.Refs())
 	return valid(to.Head), nil
 }
 

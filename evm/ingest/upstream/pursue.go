@@ -283,7 +283,7 @@ func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 
 // settle imports blocks that will settle anyway. It logs a reorganization if the head leaves its branch.
 func (p *Pursuit) settle(ctx context.Context, blocks ingest.Source) error {
-	before := p.follower.Forkchoice().Head.Ref()
+	before := p.follower.Forkchoice().Head.Refs()
 	err := p.follower.Import(ctx, blocks, p.config.Task.Succeeded)
 	p.follower.LogReorganization(ctx, p.config.Log, p.follower.Forkchoice().Head, before)
 	return err
@@ -331,7 +331,7 @@ func (p *Pursuit) move(ctx context.Context, s node.Forkchoice) error {
 	if err := p.follower.SetHead(ctx, branch.Ref().Hash, safe, finalized); err != nil {
 		return err
 	}
-	p.follower.LogReorganization(ctx, p.config.Log, branch, forkchoice.Head.Ref())
+	p.follower.LogReorganization(ctx, p.config.Log, branch, forkchoice.Head.Refs())
 	return nil
 }
 

@@ -165,8 +165,8 @@ func TestReorganizationOnTheWay(t *testing.T) {
 			f.await(ref(other))
 			until(t, "the log of a reorganization", func() bool { return len(f.log.Of("reorganization")) > 0 })
 			stop()
-			if logged := f.log.Of("reorganization"); len(logged) != 1 || logged[0]["from"] != int64(8) {
-				t.Errorf("quorum %d, %d blocks: logged %v, want one from block 8", quorum, blocks, logged)
+			if logged := f.log.Of("reorganization"); len(logged) != 1 || logged[0]["from"] != int64(8) || logged[0]["depth"] != int64(3) {
+				t.Errorf("quorum %d, %d blocks: logged %v, want one of depth 3 from block 8", quorum, blocks, logged)
 			}
 		}
 	}
