@@ -80,6 +80,9 @@ backup: they are made again.`,
   ashlar restore --from s3://backups/ashlar --data data --network sepolia --replace`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if list || check {
+				c.Annotations = leaves("nothing was changed")
+			}
 			if err := need(c, "from", r.From); err != nil {
 				return err
 			}

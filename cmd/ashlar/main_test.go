@@ -27,6 +27,14 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.command, got, test.want)
 		}
 	}
+	for _, reads := range []string{"--check", "--list"} {
+		root := commands()
+		root.SetArgs([]string{"restore", reads})
+		ran, _ := root.ExecuteC()
+		if got, want := afterInterruption(ran), "nothing was changed"; got != want {
+			t.Errorf("restore %s: %q, want %q", reads, got, want)
+		}
+	}
 }
 
 // What scripts rely on: 0 done, 1 failed, 2 wrong usage.
