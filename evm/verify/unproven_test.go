@@ -2,7 +2,11 @@ package verify_test
 
 import (
 	"bytes"
+	"context"
+	"iter"
 	"math/rand/v2"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"ashlar/evm/archive"
@@ -85,6 +89,49 @@ func TestFindingsWithoutTrieNodes(t *testing.T) {
 	damage.CheckFindings(t, "testdata/rebuilt.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {
 		return &mustRun(t, damaged, verify.Options{To: audit.Head, Full: true}).Report
 	})
+}
+
+// TestUnreadableWhileRebuilt: a table that cannot be read a second time is never called sound, wherever that begins.
+func TestUnreadableWhileRebuilt(t *testing.T) {
+	whole := keeping(t, testChains()[0], retention.Window{Proofs: 1})
+	whole.Sorted = true
+	for _, table := range []*kv.Table{archive.NamedTables().Accounts, archive.NamedTables().Slots} {
+		rows := len(whole.Rows(table))
+		for readable := 0; readable < rows; readable += 1 + rows/20 {
+			report, err := verify.Run(t.Context(), &unreadableAgain{Store: whole, table: table, rows: readable}, verify.Options{To: audit.Head}, nil)
+			if err != nil || report.Sound || report.Finding.Table != table.Name || !strings.Contains(report.Finding.Got, errUnreadable.Error()) {
+				t.Errorf("%s after %d of %d rows: %+v, %v", table.Name, readable, rows, report, err)
+			}
+		}
+	}
+}
+
+// unreadableAgain is a store in which the second walk of a table fails after some rows.
+type unreadableAgain struct {
+	kv.Store
+	table *kv.Table
+	rows  int
+	walks atomic.Int64
+}
+
+// Walk implements kv.Store.
+func (s *unreadableAgain) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
+	walk := s.Store.Walk(ctx, t, from)
+	if t != s.table || s.walks.Add(1) != 2 {
+		return walk
+	}
+	return func(yield func(kv.Row, error) bool) {
+		left := s.rows
+		for row, err := range walk {
+			if left--; left < 0 {
+				yield(kv.Row{}, errUnreadable)
+				return
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
 }
 
 // TestFormWithoutTrieNodes: rows of states whose trie nodes are not stored are checked as far as that needs no root, also
