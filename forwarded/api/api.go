@@ -105,6 +105,8 @@ func translate(err error) error {
 		return errUncles
 	case errors.Is(err, check.ErrTransactions):
 		return errTransactions
+	case errors.Is(err, check.ErrOutcomes):
+		return errOutcomes
 	case errors.As(err, &aside):
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: aside.Error()}
 	case errors.Is(err, upstream.ErrTooLarge):
@@ -148,6 +150,9 @@ var (
 	errUncles       = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the block has uncles, so it cannot be checked by its header"}
 	errTransactions = &jsonrpc.Error{
 		Code: jsonrpc.CodeServer, Message: "the block has a transaction of an unknown type or without a valid signature, so it cannot be checked by its header",
+	}
+	errOutcomes = &jsonrpc.Error{
+		Code: jsonrpc.CodeServer, Message: "the nodes' receipts of the block may lack the state roots that receipts had before Byzantium, so they cannot be checked by its header",
 	}
 )
 

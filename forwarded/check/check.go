@@ -25,9 +25,10 @@ var (
 	// about the node.
 	ErrUncheckable = errors.New("it cannot be checked")
 
-	// ErrUncles and ErrTransactions wrap it.
+	// ErrUncles, ErrTransactions and ErrOutcomes wrap it.
 	ErrUncles       = fmt.Errorf("%w: the block has uncles", ErrUncheckable)
 	ErrTransactions = fmt.Errorf("%w: the block has a transaction of an unknown type or without a valid signature", ErrUncheckable)
+	ErrOutcomes     = fmt.Errorf("%w: the receipts may lack the state roots that they had before Byzantium", ErrUncheckable)
 )
 
 // Block is a block that agrees with its hash.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -265,6 +266,39 @@ func bodyOf(t *testing.T, header *types.Header, body map[string]any) json.RawMes
 		t.Fatal(err)
 	}
 	return text
+}
+
+// reth does not keep the state roots that receipts had before Byzantium, and sends a status in their place. That says nothing about
+// the node. After base fees came, it is false.
+func TestReceiptsWithoutStateRoots(t *testing.T) {
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := types.MustSignNewTx(key, types.HomesteadSigner{}, &types.LegacyTx{To: &common.Address{1}, Gas: 21_000, GasPrice: big.NewInt(1), Value: new(big.Int)})
+	rooted := &types.Receipt{PostState: bytes.Repeat([]byte{7}, 32), CumulativeGasUsed: 21_000, Logs: []*types.Log{}}
+	b, err := DecodeBlock(blockOf(t, tx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Header.ReceiptHash = types.DeriveSha(types.Receipts{rooted}, trie.NewStackTrie(nil))
+	receipt := func(outcome string) json.RawMessage {
+		return json.RawMessage(`[{"type":"0x0",` + outcome + `,"cumulativeGasUsed":"0x5208","logs":[]}]`)
+	}
+	if _, err := b.DecodeReceipts(receipt(fmt.Sprintf(`"root":"%#x"`, rooted.PostState))); err != nil {
+		t.Errorf("with state roots: %v", err)
+	}
+	status := receipt(`"status":"0x1"`)
+	if _, err := b.DecodeReceipts(status); !errors.Is(err, ErrOutcomes) {
+		t.Errorf("with a status: %v, want %v", err, ErrOutcomes)
+	}
+	if _, err := b.DecodeReceipts(receipt(fmt.Sprintf(`"root":"%#x"`, common.Hash{1}))); err == nil || errors.Is(err, ErrUncheckable) {
+		t.Errorf("with another state root: %v", err)
+	}
+	b.Header.BaseFee = big.NewInt(1)
+	if _, err := b.DecodeReceipts(status); err == nil || errors.Is(err, ErrUncheckable) {
+		t.Errorf("with a status, after London: %v", err)
+	}
 }
 
 // A block without the withdrawals or uncles that its header names is refused.
