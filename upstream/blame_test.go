@@ -13,7 +13,7 @@ import (
 // A node that quotes what a client has sent says nothing about itself: no client can make it count as
 // busy, or as lacking a method or history, for all the others.
 func TestQuotedParamsSayNothing(t *testing.T) {
-	for _, quoted := range []string{"rate limit", "Too Many Requests", "method not found", "pruned", "block not found", "internal error"} {
+	for _, quoted := range []string{"rate limit", "Too Many Requests", "method not found", "pruned", "block not found", "block 0x12 not found", "internal error"} {
 		f := newFake(t, 7, 1000)
 		f.answer = func(_ string, params json.RawMessage) (any, *NodeError) {
 			var texts []string

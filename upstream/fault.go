@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -108,7 +109,7 @@ func IsRevert(e *NodeError) bool {
 // of the params that are invalid, such as the key of a slot. A client must not make a node count as
 // lacking a method with a key that says so: what the params say, too, says nothing about the node.
 func classify(method string, params json.RawMessage, e *NodeError) fault {
-	text := strings.ToLower(e.Message)
+	text := plain(e.Message)
 	switch {
 	case IsRevert(e):
 		return answered
@@ -136,7 +137,15 @@ func classify(method string, params json.RawMessage, e *NodeError) fault {
 	return answered
 }
 
-// textsOf returns all texts of params, in lower case.
+// namedBlock is how reth's tracing methods name a block that they do not have.
+var namedBlock = regexp.MustCompile(`block 0x[0-9a-f]+ not found`)
+
+// plain returns a text in the form that patterns are compared with: in lower case, and without the name of a missing block.
+func plain(text string) string {
+	return namedBlock.ReplaceAllLiteralString(strings.ToLower(text), "block not found")
+}
+
+// textsOf returns all texts of params, in the form of plain.
 func textsOf(params json.RawMessage) string {
 	var all strings.Builder
 	decoder := json.NewDecoder(bytes.NewReader(params))
@@ -144,7 +153,7 @@ func textsOf(params json.RawMessage) string {
 	for {
 		token, err := decoder.Token()
 		if err != nil {
-			return strings.ToLower(all.String())
+			return plain(all.String())
 		}
 		if text, ok := token.(string); ok {
 			all.WriteString(text + "\n")
@@ -297,5 +306,5 @@ func Meaning(e *NodeError) Means {
 // LacksBlock reports whether a node says that it does not have the block that a call names. Its
 // error means MeansPruned, which is right only if the block is known to be of the chain.
 func LacksBlock(e *NodeError) bool {
-	return e.Code != codePruned && classify("", nil, e) == pruned && containsAny(strings.ToLower(e.Message), noBlock)
+	return e.Code != codePruned && classify("", nil, e) == pruned && containsAny(plain(e.Message), noBlock)
 }

@@ -361,3 +361,31 @@ func TestWaitsForANodeThatIsBehind(t *testing.T) {
 		t.Errorf("the answer is %s", got)
 	}
 }
+
+// A node that does not have a block that a call names may be on another branch, or lag: another node is asked. These are answers of
+// reth 2.5.1.
+func TestBlocksThatRethLacks(t *testing.T) {
+	hash := "0x" + strings.Repeat("1b", 32)
+	for _, said := range []*NodeError{
+		{Code: -32000, Message: "block " + hash + " not found"}, // debug_traceBlockByHash
+		{Code: -32000, Message: "block 0xffff not found"},       // debug_traceBlockByNumber
+		{Code: -32000, Message: "block not found: hash " + hash},
+		{Code: -32001, Message: "block not found: hash " + hash},
+		{Code: -32602, Message: "block range extends beyond current head block: requested 65535, head 54"},
+	} {
+		lacking, other := newFake(t, 7, 10), newFake(t, 7, 10)
+		lacking.answer = func(string, json.RawMessage) (any, *NodeError) { return nil, said }
+		other.answer = func(string, json.RawMessage) (any, *NodeError) { return "0x1", nil }
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(lacking, other)})
+		usable(t, p, 2)
+		for range 8 { // either node is asked first
+			answer, err := p.Ask(t.Context(), Call{Method: "debug_traceBlockByHash", Params: json.RawMessage(`["` + hash + `"]`)})
+			if err != nil || string(answer.Result) != `"0x1"` {
+				t.Errorf("%s: %s, %v, want the answer of the other node", said.Message, answer.Result, err)
+			}
+		}
+		if !LacksBlock(said) {
+			t.Errorf("%s: not taken for a missing block", said.Message)
+		}
+	}
+}
