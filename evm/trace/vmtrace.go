@@ -39,7 +39,7 @@ type vmFrame struct {
 // vmOp is an instruction whose effect is not yet written.
 type vmOp struct {
 	code       vm.OpCode
-	gas, cost  uint64 // gas before it
+	gas, cost  uint64 // gas before it, and what it uses; the cost is written with the sub member
 	failed     bool
 	hasSub     bool        // its sub member is written
 	off, size  uint64      // memory that it writes; size 0: none
@@ -57,22 +57,40 @@ func (t *vmTracer) hooks() *tracing.Hooks {
 	}
 }
 
-func (t *vmTracer) onEnter(_ int, kind byte, _, to common.Address, input []byte, _ uint64, _ *big.Int) {
+func (t *vmTracer) onEnter(_ int, kind byte, _, to common.Address, input []byte, gas uint64, _ *big.Int) {
 	op := vm.OpCode(kind)
 	frame := vmFrame{hidden: t.ended || op == vm.SELFDESTRUCT}
 	if !frame.hidden {
+		creates := op == vm.CREATE || op == vm.CREATE2
 		if n := len(t.frames); n > 0 {
-			t.frames[n-1].op.hasSub = true
-			t.out = append(t.out, `,"sub":`...)
+			opener := &t.frames[n-1].op
+			opener.hasSub = true
+			cost := opener.cost
+			if creates {
+				// As the cost of a call, that of a creation includes the gas that the frame
+				// gets. go-ethereum counts it for calls only.
+				cost += gas
+			}
+			t.out = append(appendCost(t.out, cost), `,"sub":`...)
 		}
 		code := input
-		if op != vm.CREATE && op != vm.CREATE2 {
-			code = t.env.StateDB.GetCode(to)
+		if !creates {
+			code = t.executed(to)
 		}
 		t.out = append(appendBytes(append(t.out, `{"code":`...), code), `,"ops":[`...)
 		t.check(len(t.out))
 	}
 	t.frames = append(t.frames, frame)
+}
+
+// executed returns the code that a call of an account runs: its own, or that of the account to
+// which it delegates.
+func (t *vmTracer) executed(account common.Address) []byte {
+	code := t.env.StateDB.GetCode(account)
+	if target, ok := types.ParseDelegation(code); ok {
+		return t.env.StateDB.GetCode(target)
+	}
+	return code
 }
 
 func (t *vmTracer) onExit(int, []byte, uint64, error, bool) {
@@ -112,7 +130,6 @@ func (t *vmTracer) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope trac
 	frame.ops++
 	t.out = strconv.AppendUint(append(t.out, `{"pc":`...), pc, 10)
 	t.out = append(append(append(t.out, `,"op":"`...), vm.OpCode(opcode).String()...), '"')
-	t.out = strconv.AppendUint(append(t.out, `,"cost":`...), cost, 10)
 	frame.open, frame.op = true, vmOp{code: vm.OpCode(opcode), gas: gas, cost: cost, failed: err != nil}
 	frame.op.read(scope.StackData())
 	t.check(len(t.out))
@@ -124,7 +141,7 @@ func (t *vmTracer) close(frame *vmFrame, left uint64, scope tracing.OpContext) {
 	op := &frame.op
 	frame.open = false
 	if !op.hasSub {
-		t.out = append(t.out, `,"sub":null`...)
+		t.out = append(appendCost(t.out, op.cost), `,"sub":null`...)
 	}
 	if op.failed {
 		t.out = append(t.out, `,"ex":null}`...)
@@ -152,6 +169,10 @@ func (t *vmTracer) close(frame *vmFrame, left uint64, scope tracing.OpContext) {
 		t.out = append(t.out, "null"...)
 	}
 	t.out = append(t.out, "}}"...)
+}
+
+func appendCost(out []byte, cost uint64) []byte {
+	return strconv.AppendUint(append(out, `,"cost":`...), cost, 10)
 }
 
 // read takes the instruction's operands from the stack.

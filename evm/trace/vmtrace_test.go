@@ -1,0 +1,97 @@
+package trace_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"testing"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/trace"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	gethmath "github.com/ethereum/go-ethereum/common/math"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// instructions is the part of a vmTrace that says what ran.
+type instructions struct {
+	Code hexutil.Bytes
+	Ops  []struct {
+		Op   string
+		Cost uint64
+		Sub  *instructions
+		Ex   struct{ Used uint64 }
+	}
+}
+
+// TestVMTraceOfDelegation: the code of a frame is the one that runs, also where an account delegates
+// to another, as in Erigon. The places of the instructions are in that code.
+func TestVMTraceOfDelegation(t *testing.T) {
+	code := []byte{0x60, 1, 0x60, 2, 0x01, 0x00} // PUSH1 1 PUSH1 2 ADD STOP
+	contract, delegating := common.Address{19: 1, 0: 1}, common.Address{19: 2, 0: 1}
+	got := vmTraceOf(t, delegating, types.GenesisAlloc{
+		contract:   {Code: code},
+		delegating: {Code: types.AddressToDelegation(contract)},
+	})
+	if got.Code.String() != hexutil.Encode(code) || len(got.Ops) != 4 {
+		t.Errorf("the frame has code %s and %d instructions, expected that of the contract, %#x", got.Code, len(got.Ops), code)
+	}
+}
+
+// TestVMTraceOfCreation: the cost of a creation includes the gas that its frame gets, as that of a
+// call does. So it is in OpenEthereum, Besu and Erigon.
+func TestVMTraceOfCreation(t *testing.T) {
+	contract := common.Address{19: 1, 0: 1}
+	got := vmTraceOf(t, contract, types.GenesisAlloc{
+		contract: {Code: []byte{0x5f, 0x5f, 0x5f, 0xf0, 0x00}}, // PUSH0 PUSH0 PUSH0 CREATE STOP
+	})
+	if len(got.Ops) != 5 {
+		t.Fatalf("the trace has %d instructions, expected 5", len(got.Ops))
+	}
+	before, create := got.Ops[2].Ex.Used, got.Ops[3]
+	left := before - params.CreateGas
+	want := params.CreateGas + left - left/64
+	if create.Op != "CREATE" || create.Sub == nil || create.Cost != want {
+		t.Errorf("%s costs %d, expected CREATE for %d with a frame", create.Op, create.Cost, want)
+	}
+	if create.Ex.Used != left {
+		t.Errorf("%d gas are left after the creation, expected %d: its frame uses none", create.Ex.Used, left)
+	}
+}
+
+// vmTraceOf calls an account under the rules of Prague.
+func vmTraceOf(t *testing.T, to common.Address, alloc types.GenesisAlloc) (got instructions) {
+	t.Helper()
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := *params.MergedTestChainConfig
+	tx := types.MustSignNewTx(key, types.LatestSigner(&config), &types.LegacyTx{To: &to, Gas: 200_000, GasPrice: new(big.Int), Value: new(big.Int)})
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := recorded{Genesis: &core.Genesis{Config: &config, Alloc: alloc}, Input: hexutil.Encode(raw)}
+	c.Context.Number, c.Context.GasLimit = 1, 1_000_000
+	c.Context.BaseFee = gethmath.NewHexOrDecimal256(0)
+	err = c.replay(t.Context(), func(r *execute.Replay) error {
+		replayed, err := trace.Kinds{VMTrace: true}.Transaction(t.Context(), r, c.Genesis.Config, 0, roomFor(math.MaxInt))
+		if err != nil {
+			return err
+		}
+		var answer struct{ VMTrace instructions }
+		err = json.Unmarshal(replayed.Append(nil, nil), &answer)
+		got = answer.VMTrace
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
