@@ -39,6 +39,7 @@ type prestateTracer struct {
 	env      *tracing.VMContext
 	prague   bool
 	cancun   bool
+	spurious bool // the rules of EIP-158: an account without anything does not exist
 	accounts map[common.Address]*touchedAccount
 	result   int  // estimate of the length of the answer with the result
 	done     bool // the run has ended, and env has the state after it
@@ -51,8 +52,9 @@ type touchedAccount struct {
 	code     []byte
 	codeHash common.Hash                 // zero if there is no code
 	slots    map[common.Hash]common.Hash // nil before the first
-	created  bool                        // by the run
-	deleted  bool                        // by the run
+	existed  bool
+	created  bool // by the run
+	deleted  bool // by the run
 }
 
 // slotLength is the length of a slot in the answer.
@@ -85,6 +87,7 @@ func (t *prestateTracer) hooks() *tracing.Hooks {
 func (t *prestateTracer) onTxStart(env *tracing.VMContext, tx *types.Transaction, from common.Address) {
 	t.env = env
 	t.prague, t.cancun = t.chain.IsPrague(env.BlockNumber, env.Time), t.chain.IsCancun(env.BlockNumber, env.Time)
+	t.spurious = t.chain.IsEIP158(env.BlockNumber)
 	t.touch(from)
 	if to := tx.To(); to == nil {
 		t.touch(crypto.CreateAddress(from, env.StateDB.GetNonce(from))).created = true
@@ -120,6 +123,7 @@ func (t *prestateTracer) touch(address common.Address) *touchedAccount {
 	if hash := db.GetCodeHash(address); hash != types.EmptyCodeHash {
 		a.codeHash = hash
 	}
+	a.existed = db.Exist(address) && !(t.spurious && a.isEmpty())
 	t.accounts[address] = a
 	if !t.config.DiffMode && !t.config.DisableCode {
 		t.grow(2 * len(a.code))

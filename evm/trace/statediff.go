@@ -20,23 +20,23 @@ func (t *prestateTracer) appendStateDiff(out []byte) ([]byte, error) {
 		return out, err
 	}
 	return t.appendAccounts(out, func(out []byte, address common.Address, a *touchedAccount) []byte {
-		before := !a.isEmpty()
-		if before && !t.env.StateDB.Exist(address) { // a self-destruction may have been reverted
+		exists := t.env.StateDB.Exist(address)
+		if a.existed && !exists { // a self-destruction may have been reverted
 			return a.appendDestroyed(out)
 		}
 		after := t.after(address, a)
 		switch {
-		case before && after.any():
+		case a.existed && after.any():
 			return a.appendChanged(out, after)
-		case !before && !after.isEmpty():
+		case !a.existed && (!after.isEmpty() || exists && !t.spurious):
 			return after.appendCreated(out)
 		}
 		return out
 	})
 }
 
-// isEmpty says whether an account that was empty before is so afterwards: it was touched,
-// but does not exist.
+// isEmpty says whether an account that did not exist before has nothing afterwards. Under the
+// rules of EIP-158 it was touched, but does not exist.
 func (c *accountAfter) isEmpty() bool {
 	return (c.balance == nil || c.balance.IsZero()) && c.nonce == 0 && len(c.code) == 0 && len(c.slots) == 0
 }

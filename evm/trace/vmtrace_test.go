@@ -65,33 +65,39 @@ func TestVMTraceOfCreation(t *testing.T) {
 }
 
 // vmTraceOf calls an account under the rules of Prague.
-func vmTraceOf(t *testing.T, to common.Address, alloc types.GenesisAlloc) (got instructions) {
+func vmTraceOf(t *testing.T, to common.Address, alloc types.GenesisAlloc) instructions {
+	t.Helper()
+	var answer struct{ VMTrace instructions }
+	replayCall(t, params.MergedTestChainConfig, to, 0, alloc, trace.Kinds{VMTrace: true}, &answer)
+	return answer.VMTrace
+}
+
+// replayCall decodes the trace of a call with a value, which is free.
+func replayCall(t *testing.T, config *params.ChainConfig, to common.Address, value int64, alloc types.GenesisAlloc, kinds trace.Kinds, answer any) {
 	t.Helper()
 	key, err := crypto.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := *params.MergedTestChainConfig
-	tx := types.MustSignNewTx(key, types.LatestSigner(&config), &types.LegacyTx{To: &to, Gas: 200_000, GasPrice: new(big.Int), Value: new(big.Int)})
+	alloc[crypto.PubkeyToAddress(key.PublicKey)] = types.Account{Balance: big.NewInt(params.Ether)}
+	tx := types.MustSignNewTx(key, types.HomesteadSigner{}, &types.LegacyTx{To: &to, Gas: 200_000, GasPrice: new(big.Int), Value: big.NewInt(value)})
 	raw, err := tx.MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := recorded{Genesis: &core.Genesis{Config: &config, Alloc: alloc}, Input: hexutil.Encode(raw)}
+	c := recorded{Genesis: &core.Genesis{Config: config, Alloc: alloc}, Input: hexutil.Encode(raw)}
 	c.Context.Number, c.Context.GasLimit = 1, 1_000_000
-	c.Context.BaseFee = gethmath.NewHexOrDecimal256(0)
+	if config.IsLondon(big.NewInt(1)) {
+		c.Context.BaseFee = gethmath.NewHexOrDecimal256(0)
+	}
 	err = c.replay(t.Context(), func(r *execute.Replay) error {
-		replayed, err := trace.Kinds{VMTrace: true}.Transaction(t.Context(), r, c.Genesis.Config, 0, roomFor(math.MaxInt))
+		replayed, err := kinds.Transaction(t.Context(), r, config, 0, roomFor(math.MaxInt))
 		if err != nil {
 			return err
 		}
-		var answer struct{ VMTrace instructions }
-		err = json.Unmarshal(replayed.Append(nil, nil), &answer)
-		got = answer.VMTrace
-		return err
+		return json.Unmarshal(replayed.Append(nil, nil), answer)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got
 }
