@@ -337,6 +337,21 @@ func TestReservedAddress(t *testing.T) {
 	b.add(b.transfer(0, 2, 2, 1))
 	admit(1, 3)
 	b.waits("0:2 1:3")
+
+	// Blobs behind a gap reserve nothing, also if the block with the nonce before leaves the chain.
+	admit(2, 7)
+	b.add(b.transfer(2, 0, 2, 1))
+	b.fund(1, 2, params.Ether)
+	b.head(nil)
+	b.add(b.transfer(1, 2, 2, 1))
+	// A replacement keeps the kind of what a node has accepted.
+	admit(3, 0)
+	if err := b.pool.AddAccepted(t.Context(), b.transfer(3, 1, 2, 1)); err != nil {
+		t.Error(err)
+	}
+	b.add(b.transfer(3, 1, 20, 10))
+	b.refuse(blobs(3, 1), reserved)
+	b.refuse(b.transfer(3, 2, 2, 1), reserved)
 }
 
 func TestSubscribe(t *testing.T) {

@@ -101,13 +101,17 @@ func (s *sender) affords(w *entry) error {
 
 // isReserved reports whether the sender has transactions of the other kind: with blobs if tx has none, or the
 // reverse. Nodes keep the two kinds in pools of their own, and only one of these has transactions of an account.
+// As in geth, a replacement keeps the kind, and blobs behind a gap reserve nothing.
 func (s *sender) isReserved(tx *types.Transaction) bool {
-	for _, other := range s.byNonce {
-		if (other.tx.Type() == types.BlobTxType) != (tx.Type() == types.BlobTxType) {
-			return true
-		}
+	blobs := tx.Type() == types.BlobTxType
+	other := func(w *entry) bool { return (w.tx.Type() == types.BlobTxType) != blobs }
+	switch same := s.byNonce[tx.Nonce()]; {
+	case same != nil:
+		return other(same)
+	case blobs:
+		return slices.ContainsFunc(s.lastFirst(), other)
 	}
-	return false
+	return slices.ContainsFunc(s.executable(), other)
 }
 
 // place returns which transaction one replaces, or an error if it cannot replace that one, or if there are
