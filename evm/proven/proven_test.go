@@ -178,6 +178,21 @@ func TestReceiptsOfAnUnknownBlock(t *testing.T) {
 	}
 }
 
+// A node without debug methods is asked for what one with them does not have. The pool remembers who lacks a method, so that the
+// answer about the raw form is that of the node that has it.
+func TestReceiptsBesideANodeWithoutDebugMethods(t *testing.T) {
+	c := newTestChain(t, 3)
+	late, other := c.node("late"), c.node("other")
+	other.objects = true
+	late.alter = func(method string, result any) any {
+		if method == "debug_getRawReceipts" {
+			return []hexutil.Bytes{}
+		}
+		return result
+	}
+	follow(t, newTestNodes(other, late), 1).stepTo(t, c.blocks[3])
+}
+
 // reth does not keep the state roots that receipts had before Byzantium, and sends a status in their place. It is not set aside for
 // that, and the answer comes from another node. Without one, the receipts are not found.
 func TestReceiptsWithoutStateRoots(t *testing.T) {
