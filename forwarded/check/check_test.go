@@ -282,6 +282,7 @@ func TestReceiptsWithoutStateRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Header.ReceiptHash = types.DeriveSha(types.Receipts{rooted}, trie.NewStackTrie(nil))
+	b.Header.GasUsed = rooted.CumulativeGasUsed
 	receipt := func(outcome string) json.RawMessage {
 		return json.RawMessage(`[{"type":"0x0",` + outcome + `,"cumulativeGasUsed":"0x5208","logs":[]}]`)
 	}
@@ -294,6 +295,14 @@ func TestReceiptsWithoutStateRoots(t *testing.T) {
 	}
 	if _, err := b.DecodeReceipts(receipt(fmt.Sprintf(`"root":"%#x"`, common.Hash{1}))); err == nil || errors.Is(err, ErrUncheckable) {
 		t.Errorf("with another state root: %v", err)
+	}
+	for what, lie := range map[string]string{
+		"other gas":  `[{"type":"0x0","status":"0x1","cumulativeGasUsed":"0x5209","logs":[]}]`,
+		"other logs": `[{"type":"0x0","status":"0x1","cumulativeGasUsed":"0x5208","logs":[{"address":"0x0000000000000000000000000000000000000001","topics":[],"data":"0x"}]}]`,
+	} {
+		if _, err := b.DecodeReceipts(json.RawMessage(lie)); err == nil || errors.Is(err, ErrUncheckable) {
+			t.Errorf("with a status and %s: %v", what, err)
+		}
 	}
 	b.Header.BaseFee = big.NewInt(1)
 	if _, err := b.DecodeReceipts(status); err == nil || errors.Is(err, ErrUncheckable) {
