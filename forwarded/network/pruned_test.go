@@ -29,6 +29,21 @@ func TestRangeBelowHistory(t *testing.T) {
 	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"%#x","toBlock":"%#x"}]`, first, first+1), fmt.Sprintf(`…"blockNumber":"%#x"`, first))
 }
 
+// A range that begins below the blocks of the nodes is pruned, also if it ends with a new block.
+func TestLogsBelowHistoryUpToTheHead(t *testing.T) {
+	for _, said := range []forwardtest.Error{{Code: 4444, Message: "pruned history unavailable"}, {Code: -32000, Message: "header not found"}} {
+		n := node(t, forwardtest.Chain{Head: 400})
+		n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+			return nil, &said, method == "eth_getLogs"
+		}
+		w := serve(t, newStore(t), nil, n)
+		w.atHead(400)
+		for range 3 {
+			w.expect("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"latest"}]`, "4444 pruned history unavailable")
+		}
+	}
+}
+
 // A history of fees that begins below the blocks of the nodes says nothing about its later blocks.
 func TestFeesBelowHistory(t *testing.T) {
 	n := node(t, forwardtest.Chain{Head: 1000, Final: 990})

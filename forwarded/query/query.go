@@ -176,7 +176,8 @@ func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json
 func (q *Question) failed(view *forwarded.View, err error) error {
 	var node *upstream.NodeError
 	lacking := errors.As(err, &node) && upstream.LacksBlock(node)
-	switch recent := q.Found == nil && view.Head().Number-min(q.Block.Number, view.Head().Number) < upstream.Shallow; {
+	oldest := q.Block.Number - min(q.Before, q.Block.Number)
+	switch recent := q.Found == nil && view.Head().Number-min(oldest, view.Head().Number) < upstream.Shallow; {
 	case q.Block.Named != nil:
 		return err
 	case recent && (lacking || errors.Is(err, upstream.ErrPruned)):
