@@ -175,7 +175,7 @@ func (s *State) takeWitness(ctx context.Context, block *types.Block) bool {
 		Codes []hexutil.Bytes `json:"codes"`
 	}
 	const method = "debug_executionWitness"
-	witness, err := ask(ctx, s.remote, newQuestion(upstream.States, block.NumberU64(), method, block.Hash()), func(raw json.RawMessage) (answer, error) {
+	witness, err := ask(ctx, s.remote, aboutBlock(block, method), func(raw json.RawMessage) (answer, error) {
 		return decode[answer](method, raw)
 	})
 	if err != nil {
@@ -199,6 +199,12 @@ func (s *State) takeWitness(ctx context.Context, block *types.Block) bool {
 	return true
 }
 
+// aboutBlock returns a question about the execution of a block. A client may have made up the block (debug_traceBlock), so a node
+// that does not have it lacks no history.
+func aboutBlock(block *types.Block, method string, more ...any) question {
+	return newQuestion(upstream.NoHistory, block.NumberU64(), method, append([]any{block.Hash()}, more...)...)
+}
+
 // guessBlock asks a node which accounts and slots a block accesses.
 func (s *State) guessBlock(ctx context.Context, block *types.Block) map[common.Address][]common.Hash {
 	type account struct {
@@ -208,7 +214,7 @@ func (s *State) guessBlock(ctx context.Context, block *types.Block) map[common.A
 		Result map[common.Address]account `json:"result"`
 	}
 	const method = "debug_traceBlockByHash"
-	q := newQuestion(upstream.States, block.NumberU64(), method, block.Hash(), map[string]any{"tracer": "prestateTracer"})
+	q := aboutBlock(block, method, map[string]any{"tracer": "prestateTracer"})
 	answers, _ := ask(ctx, s.remote, q, func(raw json.RawMessage) ([]answer, error) { return decode[[]answer](method, raw) })
 	all := make(map[common.Address][]common.Hash)
 	for _, one := range answers {
