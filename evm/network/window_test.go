@@ -280,7 +280,9 @@ func (s *windowServer) checkGone(block *types.Block, removed bool) {
 		"eth_getTransactionReceipt": `["` + block.Transactions()[0].Hash().Hex() + `"]`,
 	} {
 		a := s.ask(method, params)
-		if refused := a.Error != nil && a.Error.Code == 4444; !refused && !(removed && string(a.Result) == "null") {
+		refused := a.Error != nil && a.Error.Code == 4444
+		unknown := string(a.Result) == "null" || method == "eth_getLogs" && a.Error != nil && a.Error.Message == "unknown block"
+		if !refused && !(removed && unknown) {
 			s.t.Errorf("%s of block %d, removed: %t: %.300s %+v", method, block.NumberU64(), removed, a.Result, a.Error)
 		}
 	}
