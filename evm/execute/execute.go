@@ -254,19 +254,9 @@ func (e *Executor) processListed(ctx context.Context, parent Parent, block *type
 func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
 	db := newDatabase(ctx, parent, !e.RootInline(block.Header()))
 	db.newRoot = block.Root()
-	statedb, err := state.New(parent.Header.Root, db)
+	statedb, ran, err := e.runOn(ctx, parent, block, db)
 	if err != nil {
-		return nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
-	}
-	ran, err := e.run(ctx, parent, block, statedb, &db.readFailure)
-	if failed := db.failure(); failed != nil {
-		return nil, fmt.Errorf("execute block %d: read what it needs: %w", block.NumberU64(), failed)
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, refused(block, CheckExecution, err)
+		return nil, err
 	}
 	list, err := e.verifyOutcome(block, ran)
 	if err != nil {
@@ -286,6 +276,26 @@ func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *typ
 		Block: block.WithAccessListUnsafe(nil), Senders: ran.senders, Receipts: ran.receipts, AccessList: list, Traces: ran.traces,
 		update: db.update, rooted: !db.flat,
 	}, nil
+}
+
+// runOn runs a block on its parent, one transaction after the other, and returns the state after it, which is not
+// committed, and the outcome, which is not verified. What the block reads comes from db.
+func (e *Executor) runOn(ctx context.Context, parent Parent, block *types.Block, db *stateDatabase) (*state.StateDB, *outcome, error) {
+	statedb, err := state.New(parent.Header.Root, db)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
+	}
+	ran, err := e.run(ctx, parent, block, statedb, &db.readFailure)
+	if failed := db.failure(); failed != nil {
+		return nil, nil, fmt.Errorf("execute block %d: read what it needs: %w", block.NumberU64(), failed)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		return nil, nil, refused(block, CheckExecution, err)
+	}
+	return statedb, ran, nil
 }
 
 // RootInline reports whether a block has its state root computed while it executes. Before

@@ -6,7 +6,6 @@ import (
 
 	"ashlar/evm"
 
-	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -17,21 +16,12 @@ func (e *Executor) Traces(ctx context.Context, parent Parent, block *types.Block
 	if err := e.verifyBefore(ctx, parent, block); err != nil {
 		return nil, err
 	}
-	db := newDatabase(ctx, parent, true)
-	statedb, err := state.New(parent.Header.Root, db)
+	_, ran, err := e.runOn(ctx, parent, block, newDatabase(ctx, parent, true))
 	if err != nil {
-		return nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
-	}
-	ran, err := e.run(ctx, parent, block, statedb, &db.readFailure)
-	if failed := db.failure(); failed != nil {
-		return nil, fmt.Errorf("execute block %d: read what it needs: %w", block.NumberU64(), failed)
+		return nil, err
 	}
 	header := block.Header()
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, refused(block, CheckExecution, err)
 	case ran.gasUsed != header.GasUsed:
 		return nil, mismatch(block, CheckGasUsed, header.GasUsed, ran.gasUsed)
 	case types.MergeBloom(ran.receipts) != header.Bloom:
