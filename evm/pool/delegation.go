@@ -56,12 +56,15 @@ func (p *Pool) checkAuthorities(authorities []common.Address) error {
 // hasBlobs reports whether a transaction of the sender has blobs.
 func (s *sender) hasBlobs() bool {
 	for _, w := range s.byNonce {
-		if w.tx.Type() == types.BlobTxType {
+		if w.hasBlobs() {
 			return true
 		}
 	}
 	return false
 }
+
+// hasBlobs reports whether the transaction has blobs.
+func (w *entry) hasBlobs() bool { return w.tx.Type() == types.BlobTxType }
 
 // authorize counts the authorizations of a transaction that is added. The mutex is held.
 func (p *Pool) authorize(added *entry) {

@@ -83,7 +83,7 @@ func (s *sender) affords(w *entry) error {
 	if s.balance.Cmp(cost) < 0 {
 		return fmt.Errorf("%w: balance %d, tx cost %d, overshot %d", core.ErrInsufficientFunds, s.balance, cost, new(big.Int).Sub(cost, s.balance))
 	}
-	if !w.accepted && s.isReserved(tx) {
+	if !w.accepted && s.isReserved(w) {
 		return txpool.ErrAlreadyReserved
 	}
 	all := new(big.Int).Set(cost)
@@ -99,16 +99,15 @@ func (s *sender) affords(w *entry) error {
 	return nil
 }
 
-// isReserved reports whether the sender has transactions of the other kind: with blobs if tx has none, or the
+// isReserved reports whether the sender has transactions of the other kind than w: with blobs if w has none, or the
 // reverse. Nodes keep the two kinds in pools of their own, and only one of these has transactions of an account.
 // As in geth, a replacement keeps the kind, and blobs behind a gap reserve nothing.
-func (s *sender) isReserved(tx *types.Transaction) bool {
-	blobs := tx.Type() == types.BlobTxType
-	other := func(w *entry) bool { return (w.tx.Type() == types.BlobTxType) != blobs }
-	switch same := s.byNonce[tx.Nonce()]; {
+func (s *sender) isReserved(w *entry) bool {
+	other := func(o *entry) bool { return o.hasBlobs() != w.hasBlobs() }
+	switch same := s.byNonce[w.tx.Nonce()]; {
 	case same != nil:
 		return other(same)
-	case blobs:
+	case w.hasBlobs():
 		return slices.ContainsFunc(s.lastFirst(), other)
 	}
 	return slices.ContainsFunc(s.executable(), other)
