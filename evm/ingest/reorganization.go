@@ -25,6 +25,14 @@ func (f *Follower) MoveHead(ctx context.Context, log *slog.Logger, to common.Has
 	return nil
 }
 
+// Advance is [Follower.MoveHead] for a block that is above the current head; else it does nothing.
+func (f *Follower) Advance(ctx context.Context, log *slog.Logger, to chain.Ref) error {
+	if to.Number <= f.Forkchoice().Head.Ref().Number {
+		return nil
+	}
+	return f.MoveHead(ctx, log, to.Hash)
+}
+
 // LogReorganization logs that the head has left a chain for a branch that does not have its last block. left is the
 // chain from a settled block on, as [tip.Branch.Refs] returns it: its blocks may be dropped by now.
 func (f *Follower) LogReorganization(ctx context.Context, log *slog.Logger, branch *tip.Branch, left []chain.Ref) {

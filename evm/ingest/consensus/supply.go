@@ -124,10 +124,10 @@ func (c *Chain) missing(stop context.CancelFunc) (target upstream.Target, ok boo
 func (c *Chain) show(ctx context.Context, block chain.Ref) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted == nil || block.Number <= c.follower.Forkchoice().Head.Ref().Number {
+	if c.wanted == nil {
 		return nil
 	}
-	return c.follower.MoveHead(ctx, c.log, block.Hash)
+	return c.follower.Advance(ctx, c.log, block)
 }
 
 // Sync is the progress of a chain, in block numbers.

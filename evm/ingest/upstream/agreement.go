@@ -240,11 +240,6 @@ func (p *Pursuit) bringAgreed(ctx context.Context, c choice) error {
 	s := &Supplier{p}
 	return s.supply(ctx, c.candidate, Target{
 		Hash: c.forkchoice.Head.Hash, Finalized: c.forkchoice.Finalized.Hash,
-		Shown: func(ctx context.Context, block chain.Ref) error {
-			if block.Number <= p.follower.Forkchoice().Head.Ref().Number {
-				return nil
-			}
-			return p.follower.MoveHead(ctx, p.config.Log, block.Hash)
-		},
+		Shown: func(ctx context.Context, block chain.Ref) error { return p.follower.Advance(ctx, p.config.Log, block) },
 	})
 }

@@ -295,9 +295,8 @@ func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) 
 		if err := p.follower.Add(ctx, block); err != nil {
 			return err
 		}
-		number := block.NumberU64()
-		if number%shownEvery == 0 && number > p.follower.Forkchoice().Head.Ref().Number {
-			return p.follower.MoveHead(ctx, p.config.Log, block.Hash())
+		if number := block.NumberU64(); number%shownEvery == 0 {
+			return p.follower.Advance(ctx, p.config.Log, chain.Ref{Number: number, Hash: block.Hash()})
 		}
 		return nil
 	})
