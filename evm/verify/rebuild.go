@@ -119,7 +119,7 @@ func (c *checker) inOrder(ctx context.Context) iter.Seq2[version, error] {
 		slot, err, more := next()
 		// slotsUpTo yields the slots of owners before one.
 		slotsUpTo := func(owner []byte) bool {
-			for ; more && (owner == nil || bytes.Compare(slot.partition[:common.HashLength], owner) < 0); slot, err, more = next() {
+			for ; more && (err != nil || owner == nil || bytes.Compare(slot.partition[:common.HashLength], owner) < 0); slot, err, more = next() {
 				if !yield(slot, err) {
 					return false
 				}
@@ -157,7 +157,7 @@ func ordered(walk rowSeq) iter.Seq2[version, error] {
 			return nil
 		})
 		if err != nil && err != errStopped {
-			yield(version{partition: make([]byte, 2*common.HashLength)}, err)
+			yield(version{}, err)
 		}
 	}
 }

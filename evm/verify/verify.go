@@ -101,11 +101,10 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 
 // report returns the report of a sound archive.
 func (c *checker) report(r audit.Report) *Report {
-	extent := c.archive.Extent()
 	return &Report{
 		Report: r, States: c.moments.len() + len(c.rebuilt), Rebuilt: len(c.rebuilt),
-		Bare:      blocksUpTo(max(c.From, extent.State), min(c.To+1, extent.Tries)),
-		Stateless: blocksUpTo(c.From, min(c.To+1, extent.State)),
+		Bare:      c.bare,
+		Stateless: blocksUpTo(c.From, min(c.To+1, c.archive.Extent().State)),
 	}
 }
 
@@ -124,7 +123,8 @@ type checker struct {
 	archive *archive.Archive
 	tables  archive.TableSet
 	moments moments  // at which the state is checked by its trie nodes
-	rebuilt []uint64 // blocks without trie nodes as of which the tries are built again
+	bare    *Blocks  // blocks whose states are stored without trie nodes; nil: none
+	rebuilt []uint64 // those of bare as of which the tries are built again
 	codes   codeUse
 	late    audit.LowestFinding // findings that count only if no others are made
 }
@@ -155,37 +155,31 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 			c.moments.sample = sample(first, c.To, sampledStates)
 		}
 	}
-	if first, end := max(c.From, extent.State), min(c.To+1, extent.Tries); first < end {
+	if c.bare = blocksUpTo(max(c.From, extent.State), min(c.To+1, extent.Tries)); c.bare != nil {
 		most := uint64(rebuiltSample)
 		if options.Full {
 			most = rebuiltMost
 		}
-		if end-first > most {
-			c.rebuilt = sample(first, end-1, most)
-		} else {
-			c.rebuilt = all(first, end)
-		}
+		c.rebuilt = sample(c.bare.From, c.bare.To, most)
 	}
 	return c, nil
 }
 
-// sample returns a number of blocks of a range that has more: the first, the last, and a random one from each of equal
-// parts in between.
-func sample(from, to, count uint64) []uint64 {
-	chosen := []uint64{from}
+// sample returns a number of blocks of a range: the first, the last, and a random one from each of equal parts in
+// between. If the range has no more, it returns all.
+func sample(from, to, count uint64) (chosen []uint64) {
+	if to-from < count {
+		for ; from <= to; from++ {
+			chosen = append(chosen, from)
+		}
+		return chosen
+	}
+	chosen = append(chosen, from)
 	part := (to - from - 1) / (count - 2)
 	for i := range count - 2 {
 		chosen = append(chosen, from+1+i*part+rand.Uint64N(part))
 	}
 	return append(chosen, to)
-}
-
-// all returns the blocks of a range without its end.
-func all(from, end uint64) (blocks []uint64) {
-	for ; from < end; from++ {
-		blocks = append(blocks, from)
-	}
-	return blocks
 }
 
 func (c *checker) run(ctx context.Context) error {
