@@ -79,7 +79,7 @@ func (r *Remote) fetchBlock(ctx context.Context, hash common.Hash) (*types.Block
 		}
 		return block, err
 	})
-	if err == nil || !lacksMethod(err) {
+	if err == nil || !asksForObject(err) {
 		return block, err
 	}
 	object := newQuestion(upstream.NoHistory, 0, "eth_getBlockByHash", hash, true)
@@ -98,10 +98,10 @@ func (r *Remote) fetchBlock(ctx context.Context, hash common.Hash) (*types.Block
 // errRawOnly means that a block must be fetched in its raw form.
 var errRawOnly = errors.New("only nodes with debug_getRawBlock have all of it")
 
-// lacksMethod reports whether no node answered because none has the method, or because those
-// that have it do not have the block: in the raw form some cannot say which, and a node without the
-// method may have it.
-func lacksMethod(err error) bool {
+// asksForObject reports whether to ask for the object after the raw form, because no node has the method, or
+// because those that have it do not have the block: in the raw form some cannot say which, and a node without
+// the method may have it.
+func asksForObject(err error) bool {
 	var refused *upstream.NodeError
 	return errors.Is(err, upstream.ErrUnsupported) || errors.As(err, &refused) || errors.Is(err, ErrNotFound)
 }
@@ -183,7 +183,7 @@ func (r *Remote) receiptsOf(ctx context.Context, block *types.Block) (types.Rece
 		}
 		return receipts, err
 	})
-	if err == nil || !lacksMethod(err) {
+	if err == nil || !asksForObject(err) {
 		return receipts, err
 	}
 	return ask(ctx, r, newQuestion(upstream.Blocks, block.NumberU64(), "eth_getBlockReceipts", block.Hash()), func(answer json.RawMessage) (types.Receipts, error) {
