@@ -78,8 +78,8 @@ func serve(t *testing.T, flags ...string) service {
 	return s
 }
 
-// read runs the script of a library for EVM networks.
-func read(t *testing.T, dir string, l library, s service, more ...string) (answers map[string]any) {
+// demoExamples returns what the demo that serve starts has.
+func demoExamples(t *testing.T) demo.Examples {
 	t.Helper()
 	shown, err := demo.New(demo.Default())
 	if err != nil {
@@ -89,6 +89,13 @@ func read(t *testing.T, dir string, l library, s service, more ...string) (answe
 	if err != nil {
 		t.Fatal(err)
 	}
+	return examples
+}
+
+// read runs the script of a library for EVM networks.
+func read(t *testing.T, dir string, l library, s service, more ...string) (answers map[string]any) {
+	t.Helper()
+	examples := demoExamples(t)
 	socket := node.SocketURL(s.url)
 	args := []string{s.url, socket, fmt.Sprint(examples.Token), fmt.Sprint(examples.Holder), fmt.Sprint(block)}
 	run(t, dir, l, &answers, append(args, more...)...)

@@ -96,14 +96,7 @@ func TestForge(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, "--interval", "250ms")
 	f := newForge(t, dir, s.url)
-	shown, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := shown.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := demoExamples(t)
 	t.Run("forks", func(t *testing.T) {
 		numbers := []int{50, 25, 40} // Amsterdam begins between them
 		balances := make([]string, len(numbers))

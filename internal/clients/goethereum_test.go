@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"ashlar/evm/source/demo"
-
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -110,14 +108,7 @@ func readBlock(t *testing.T, c *ethclient.Client, hash common.Hash, kinds map[ui
 // prove reads an account and one of its slots and verifies them by the block's root.
 func prove(t *testing.T, client *rpc.Client) {
 	t.Helper()
-	shown, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples, err := shown.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples := demoExamples(t)
 	header, err := ethclient.NewClient(client).HeaderByNumber(t.Context(), big.NewInt(block))
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"ashlar/evm/source/demo"
 	"ashlar/internal/node"
 	"ashlar/internal/ponder"
 )
@@ -140,14 +139,7 @@ func TestCastTraces(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
-	shown, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples, err := shown.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples := demoExamples(t)
 	var at struct {
 		Transactions []struct{ Hash, To string }
 	}
@@ -180,14 +172,7 @@ func TestPonderIndexesCalls(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
-	shown, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples, err := shown.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples := demoExamples(t)
 	want := 0
 	frames(t, node.NewClient(s.url), 1, block, func(f *callFrame) {
 		if strings.EqualFold(f.To, examples.Token.Hex()) && strings.HasPrefix(f.Input, "0xa9059cbb") && f.Error == "" {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"ashlar/evm/source/demo"
 	"ashlar/internal/node"
 )
 
@@ -172,14 +171,7 @@ func tools() map[string][]replayed {
 func TestToolsTrace(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	shown, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples, err := shown.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples := demoExamples(t)
 	var at struct {
 		Hash         string
 		Transactions []string
