@@ -148,7 +148,9 @@ func (a *API) fill(ctx context.Context, view *query.View, m *execute.Message) er
 
 // nextNonce is the nonce of the next transaction of a sender, after those that wait.
 func (a *API) nextNonce(ctx context.Context, view *query.View, from common.Address) (uint64, error) {
-	if waiting := a.chain.Pool(); waiting != nil {
+	if waiting, err := a.chain.AwaitPool(ctx); err != nil {
+		return 0, err
+	} else if waiting != nil {
 		return waiting.Nonce(ctx, from)
 	}
 	state := view.State(view.Head().Number)

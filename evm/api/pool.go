@@ -98,13 +98,16 @@ func (a *API) sendRawTransaction(ctx context.Context, params, out []byte) ([]byt
 
 // submit takes a transaction to be included, and returns its hash.
 func (a *API) submit(ctx context.Context, raw []byte) (hash common.Hash, err error) {
-	waiting := a.chain.Pool()
-	if waiting == nil {
+	if a.chain.Pool() == nil {
 		return hash, errTakesNone
 	}
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(raw); err != nil {
 		return hash, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
+	}
+	waiting, err := a.chain.AwaitPool(ctx)
+	if err != nil {
+		return hash, err
 	}
 	if err := a.take(ctx, waiting, tx, raw); err != nil {
 		var known *jsonrpc.Error
@@ -265,9 +268,12 @@ func (a *API) appendUnminedRaw(out []byte, hash common.Hash) ([]byte, error) {
 // pendingNonce returns the nonce of a sender's next transaction: after all pooled ones,
 // including those that do not fit into the pending block.
 func (a *API) pendingNonce(ctx context.Context, id chain.BlockID, address common.Address) (nonce uint64, ok bool, err error) {
-	waiting := a.chain.Pool()
-	if id.Tag != chain.Pending || waiting == nil {
+	if id.Tag != chain.Pending {
 		return 0, false, nil
+	}
+	waiting, err := a.chain.AwaitPool(ctx)
+	if waiting == nil || err != nil {
+		return 0, false, err
 	}
 	nonce, err = waiting.Nonce(ctx, address)
 	return nonce, true, err

@@ -133,7 +133,7 @@ func (a *API) getTransactionCount(ctx context.Context, params, out []byte) ([]by
 	if args.Err != nil {
 		return out, args.Err
 	}
-	if nonce, ok, err := a.pendingNonce(ctx, id, address); ok {
+	if nonce, ok, err := a.pendingNonce(ctx, id, address); ok || err != nil {
 		return appendQuantity(out, nonce), err
 	}
 	account, _, err := a.account(ctx, params)

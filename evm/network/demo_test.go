@@ -112,6 +112,9 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 		first := nonce
 		for _, data := range group {
 			tx := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), withNonce(data, nonce))
+			if _, err := m.chain.AwaitPool(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			if err := m.pool.Add(t.Context(), tx); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

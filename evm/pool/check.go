@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/big"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/ethereum/go-ethereum/crypto/kzg4844"
 	"github.com/ethereum/go-ethereum/params"
 )
-
-// errNoHead means that Reset was not called in time.
-var errNoHead = errors.New("the network has no head yet")
 
 const (
 	maxBytes     = 128 << 10 // of a transaction without blobs

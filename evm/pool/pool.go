@@ -64,10 +64,10 @@ type Pool struct {
 	limits  Limits
 	now     func() time.Time
 	proving *semaphore.Weighted // weight 1; held while blob proofs are verified
-	begun   chan struct{}       // closed by the first Reset
 
 	mutex         sync.Mutex
 	head          Head                       // guarded by mutex
+	moved         chan struct{}              // guarded by mutex; closed and replaced by each Reset
 	senders       map[common.Address]*sender // guarded by mutex
 	byHash        map[common.Hash]*entry     // guarded by mutex
 	bytes         int                        // guarded by mutex
@@ -85,14 +85,10 @@ type entry struct {
 	since       time.Time
 }
 
-// firstHeadTime is how long Add and Nonce wait for the first Reset, which follows the start of
-// a service at once if there is a head.
-const firstHeadTime = 5 * time.Second
-
 // New returns an empty pool. It takes no transactions before the first Reset.
 func New(config *params.ChainConfig, limits Limits) *Pool {
 	return &Pool{
-		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1), begun: make(chan struct{}),
+		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1), moved: make(chan struct{}),
 		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*entry), authorized: make(map[common.Address]int),
 		subscriptions: make(map[*Subscription]struct{}),
 	}
@@ -141,25 +137,11 @@ func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward 
 	return nil
 }
 
-// awaitHead waits until the pool has a head. It returns errNoHead if there is none in time.
-func (p *Pool) awaitHead(ctx context.Context) error {
-	late := time.NewTimer(firstHeadTime)
-	defer late.Stop()
-	select {
-	case <-p.begun:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-late.C:
-		return errNoHead
-	}
-}
-
 // checked checks a transaction, cheapest checks first. It returns the entry to add, with the
 // transaction in the form to keep. The mutex is not held while signatures of authorizations and
 // blob proofs are verified, so the sender's state may have changed when checked returns.
 func (p *Pool) checked(ctx context.Context, w *entry) (*entry, error) {
-	if err := p.awaitHead(ctx); err != nil {
+	if err := p.awaitFirst(ctx); err != nil {
 		return nil, err
 	}
 	p.mutex.Lock()
@@ -273,10 +255,9 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 	}
 	p.mutex.Lock()
 	before := p.head.Header
-	if before == nil {
-		close(p.begun)
-	}
 	p.head = head
+	close(p.moved)
+	p.moved = make(chan struct{})
 	forked := before != nil && p.config.LatestFork(before.Time) != p.config.LatestFork(head.Header.Time)
 	err := p.review(ctx, forked)
 	p.mutex.Unlock()
@@ -351,7 +332,7 @@ func (p *Pool) Remove(hash common.Hash) {
 
 // Nonce returns the nonce after an account's last executable transaction.
 func (p *Pool) Nonce(ctx context.Context, address common.Address) (uint64, error) {
-	if err := p.awaitHead(ctx); err != nil {
+	if err := p.awaitFirst(ctx); err != nil {
 		return 0, err
 	}
 	p.mutex.Lock()

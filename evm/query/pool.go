@@ -13,6 +13,26 @@ import (
 // return to the pool. A deeper one would fill the pool.
 const returnedBlocks = 64
 
+// AwaitPool returns the pool once RunPool has moved it to the current head or to a later one, or after the limit of
+// [pool.Pool.AwaitHead]. It returns nil if the chain accepts no transactions.
+func (c *Chain) AwaitPool(ctx context.Context) (*pool.Pool, error) {
+	waiting := c.Pool()
+	if waiting == nil {
+		return nil, nil
+	}
+	first, err := c.View()
+	if err != nil {
+		return waiting, nil // no head yet: the pool waits for the first one
+	}
+	return waiting, waiting.AwaitHead(ctx, func(head *types.Header) bool {
+		if head.Number.Uint64() > first.head.Number {
+			return true
+		}
+		now, err := c.View() // another one after a reorganization
+		return err == nil && head.Hash() == now.head.Hash
+	})
+}
+
 // RunPool resets the chain's pool at every new head, until ctx is done. Transactions
 // dropped by a reorganization return to the pool unless the new branch includes them. It
 // calls reset, if not nil, after each reset.

@@ -1,0 +1,78 @@
+package api_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// TestPoolBehindTheHead: the pool follows a new block some milliseconds after clients see it. A client that has seen its
+// ether arrive spends it at once, and must not be refused.
+func TestPoolBehindTheHead(t *testing.T) {
+	o := serveOpen(t)
+	next, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := crypto.PubkeyToAddress(next.PublicKey)
+	config := o.chain.Executor().Config()
+	transfer := func(key *ecdsa.PrivateKey, value int64) hexutil.Bytes {
+		t.Helper()
+		tx := types.MustSignNewTx(key, types.LatestSigner(config), &types.DynamicFeeTx{
+			ChainID: config.ChainID, Gas: 21_000, GasFeeCap: big.NewInt(1e11), GasTipCap: big.NewInt(2), To: &to, Value: big.NewInt(value),
+		})
+		raw, err := tx.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	var arrived common.Hash
+	o.ask(t, &arrived, "eth_sendRawTransaction", transfer(testECDSA(t), params.Ether))
+	o.build() // the pool is not told
+	o.chain.Pool().Remove(arrived)
+
+	requests := []string{
+		requestOf(t, "eth_sendRawTransaction", transfer(next, 1)),
+		requestOf(t, "eth_getTransactionCount", o.sender, "pending"),
+		requestOf(t, "eth_fillTransaction", map[string]any{"from": o.sender, "to": to}),
+	}
+	wants := []string{`"result":"0x`, `"result":"0x1"`, `"nonce":"0x1"`}
+	answers := make([]chan string, len(requests))
+	for i, request := range requests {
+		answers[i] = make(chan string, 1)
+		go func() { answers[i] <- string(o.Answer(t.Context(), []byte(request), nil)) }()
+	}
+	time.Sleep(50 * time.Millisecond) // for the requests to find the pool behind
+	ctx, stop := context.WithCancel(t.Context())
+	kept := make(chan error, 1)
+	go func() { kept <- o.chain.RunPool(ctx, nil) }()
+	for i, answer := range answers {
+		if got := <-answer; !strings.Contains(got, wants[i]) {
+			t.Errorf("%s: %s, expected %s", requests[i], got, wants[i])
+		}
+	}
+	stop()
+	if err := <-kept; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPoolStaysBehind: a pool that cannot follow the head takes transactions as of the head that it has.
+func TestPoolStaysBehind(t *testing.T) {
+	o := serveOpen(t)
+	o.build()
+	o.send(0)
+	if pending, _ := o.chain.Pool().Stats(); pending != 1 {
+		t.Errorf("%d transactions wait, expected 1", pending)
+	}
+}
