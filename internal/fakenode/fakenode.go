@@ -24,7 +24,7 @@ type Options struct {
 	Raw           bool // debug_getRawBlock
 	Subscriptions bool
 	Pool          bool // txpool_content
-	// Receipts, if not nil, returns the receipts of a block, for debug_getRawReceipts.
+	// Receipts, if not nil, returns the receipts of a block, for eth_getBlockReceipts and debug_getRawReceipts.
 	Receipts func(block common.Hash) types.Receipts
 	// Between, if not nil, wraps the node's HTTP handler.
 	Between func(http.Handler) http.Handler
@@ -205,6 +205,16 @@ func (a *ethAPI) GetUncleByBlockHashAndIndex(hash common.Hash, index hexutil.Uin
 	return block.Uncles()[index]
 }
 
+func (a *ethAPI) GetBlockReceipts(id rpc.BlockNumberOrHash) (types.Receipts, error) {
+	hash, ok := id.Hash()
+	if !ok || a.n.options.Receipts == nil {
+		return nil, errNoReceipts
+	}
+	return a.n.options.Receipts(hash), nil
+}
+
+var errNoReceipts = errors.New("receipts are not available")
+
 // subscribableAPI is ethAPI with subscriptions.
 type subscribableAPI struct{ ethAPI }
 
@@ -263,7 +273,7 @@ func (a *debugAPI) GetRawBlock(id rpc.BlockNumberOrHash) (hexutil.Bytes, error) 
 func (a *debugAPI) GetRawReceipts(id rpc.BlockNumberOrHash) ([]hexutil.Bytes, error) {
 	hash, ok := id.Hash()
 	if !ok || a.n.options.Receipts == nil {
-		return nil, errors.New("receipts are not available")
+		return nil, errNoReceipts
 	}
 	raws := []hexutil.Bytes{}
 	for _, receipt := range a.n.options.Receipts(hash) {

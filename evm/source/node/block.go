@@ -130,7 +130,7 @@ type wanted struct {
 // blocks fetches blocks, in raw form if the node supports it. It returns the blocks before the
 // first one without an answer, or the reason if that is the very first.
 func (c *Client) blocks(ctx context.Context, asked []wanted) ([]*types.Block, error) {
-	if !c.noRaw.Load() {
+	if !c.unsupported.has(rawBlocks) {
 		blocks, err := c.rawBlocks(ctx, asked)
 		if !refuses(err) {
 			return blocks, err
@@ -140,7 +140,7 @@ func (c *Client) blocks(ctx context.Context, asked []wanted) ([]*types.Block, er
 	}
 	blocks, err := c.objects(ctx, asked)
 	if err == nil {
-		c.noRaw.Store(true)
+		c.unsupported.add(rawBlocks)
 	}
 	return blocks, err
 }

@@ -21,14 +21,14 @@ type Forkchoice struct {
 	Safe, Finalized chain.Ref // zero if the node does not provide them
 }
 
-// Identity fetches the properties that identify a chain.
+// Identity fetches the properties that identify a chain, and forgets which features the node did not
+// support.
 func (c *Client) Identity(ctx context.Context) (chainID uint64, genesis common.Hash, err error) {
 	var id hexutil.Uint64
 	if err := c.call(ctx, &id, "eth_chainId"); err != nil {
 		return 0, common.Hash{}, err
 	}
-	c.noRaw.Store(false) // the node behind the URL may have been replaced or upgraded
-	c.noBatch.Store(false)
+	c.unsupported.forget() // the node behind the URL may have been replaced or upgraded
 	genesis, err = c.HashAt(ctx, 0)
 	return uint64(id), genesis, err
 }

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"ashlar/endpoint"
@@ -59,9 +58,7 @@ type Client struct {
 	dialing sync.Mutex
 	rpc     *rpc.Client // guarded by dialing; nil before first use
 
-	noRaw         atomic.Bool // the node does not support raw blocks
-	noRawReceipts atomic.Bool // the node does not support raw receipts
-	noBatch       atomic.Bool // the node does not support batches
+	unsupported features // as far as requests have shown
 }
 
 // New returns a client for a node with a URL of the scheme http, https, ws or wss.
@@ -123,7 +120,7 @@ func (c *Client) call(ctx context.Context, result any, method string, args ...an
 // batch makes calls in a batch, or one by one if the node does not support batches. It returns
 // an error if the batch as a whole fails; errors of single calls are in their Error fields.
 func (c *Client) batch(ctx context.Context, calls []rpc.BatchElem) error {
-	if len(calls) > 1 && !c.noBatch.Load() {
+	if len(calls) > 1 && !c.unsupported.has(batches) {
 		if err := c.batchOnce(ctx, calls); !refuses(err) {
 			return err
 		}
@@ -132,7 +129,7 @@ func (c *Client) batch(ctx context.Context, calls []rpc.BatchElem) error {
 		return err
 	}
 	if len(calls) > 1 {
-		c.noBatch.Store(true)
+		c.unsupported.add(batches)
 	}
 	return nil
 }

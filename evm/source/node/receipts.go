@@ -22,7 +22,7 @@ const (
 // of fewer blocks, but of at least one, if the node does not return all. None of them is
 // verified.
 func (c *Client) Receipts(ctx context.Context, blocks []common.Hash) ([]types.Receipts, error) {
-	if !c.noRawReceipts.Load() {
+	if !c.unsupported.has(rawReceipts) {
 		receipts, err := collect(ctx, c, blocks, byHash(methodRawReceipts), decodeRawReceipts)
 		if !refuses(err) {
 			return receipts, err
@@ -30,7 +30,7 @@ func (c *Client) Receipts(ctx context.Context, blocks []common.Hash) ([]types.Re
 	}
 	receipts, err := collect(ctx, c, blocks, byHash(methodReceipts), ParseReceipts)
 	if err == nil {
-		c.noRawReceipts.Store(true)
+		c.unsupported.add(rawReceipts)
 	}
 	return receipts, err
 }
