@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/ingest/older"
-	"ashlar/evm/source/node"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
 	"ashlar/kv/pebble"
@@ -33,6 +31,8 @@ type olderNode struct {
 
 	// asked, if not nil, is called before each answer.
 	asked func() error
+	// network, if not nil, is what it says of its network.
+	network func() (chainID uint64, genesis common.Hash, err error)
 	// Each of these, if not nil, may change an answer.
 	header   func(*types.Header)
 	body     func(number uint64, body *types.Body)
@@ -40,6 +40,17 @@ type olderNode struct {
 }
 
 func (n *olderNode) Name() string { return n.name }
+
+func (n *olderNode) Identity(ctx context.Context) (uint64, common.Hash, error) {
+	if n.network != nil {
+		return n.network()
+	}
+	genesis, err := n.archive.Header(ctx, 0)
+	if err != nil {
+		return 0, common.Hash{}, err
+	}
+	return n.archive.Genesis().Config.ChainID.Uint64(), genesis.Hash, nil
+}
 
 func (n *olderNode) begin() error {
 	if n.asked == nil {
@@ -226,81 +237,6 @@ func TestOlderThanBlockOne(t *testing.T) {
 	}
 	if err := o.fetch(t.Context(), o.node("b")); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestOlderFromLiars: what a node invents is refused with its place, and nothing of it is
-// visible. Another node then has the blocks.
-func TestOlderFromLiars(t *testing.T) {
-	const number = 17 // in the second batch
-	for name, test := range map[string]struct {
-		lie  func(*olderNode)
-		want string
-	}{
-		"a changed transaction": {func(n *olderNode) {
-			n.body = func(at uint64, body *types.Body) {
-				if at == number {
-					body.Transactions[0] = types.NewTx(&types.LegacyTx{Nonce: 1, Gas: 21000})
-				}
-			}
-		}, "node liar: bad block 17 ("},
-		"a missing transaction": {func(n *olderNode) {
-			n.body = func(at uint64, body *types.Body) {
-				if at == number {
-					body.Transactions = body.Transactions[1:]
-				}
-			}
-		}, "node liar: bad block 17 ("},
-		"a withdrawal": {func(n *olderNode) {
-			n.body = func(at uint64, body *types.Body) {
-				if at == number {
-					body.Withdrawals = append(body.Withdrawals, &types.Withdrawal{Amount: 1})
-				}
-			}
-		}, "node liar: bad block 17 ("},
-		"a missing receipt": {func(n *olderNode) {
-			n.receipts = func(at uint64, receipts types.Receipts) types.Receipts {
-				if at == number {
-					return receipts[1:]
-				}
-				return receipts
-			}
-		}, "node liar: bad block 17 ("},
-		"a changed receipt": {func(n *olderNode) {
-			n.receipts = func(at uint64, receipts types.Receipts) types.Receipts {
-				if at == number {
-					receipts[0].CumulativeGasUsed++
-				}
-				return receipts
-			}
-		}, "node liar: bad block 17 ("},
-		"another parent": {func(n *olderNode) {
-			n.header = func(header *types.Header) {
-				if header.Number.Uint64() == number {
-					header.Extra = []byte("another")
-				}
-			}
-		}, "node liar: the source is of another chain than the archive: header 17 has the hash "},
-		"an invalid answer": {func(n *olderNode) {
-			n.asked = func() error { return &node.InvalidError{What: "a block", Err: errors.New("nonsense")} }
-		}, "node liar: invalid answer, a block: nonsense"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := newOlderStart(t)
-			liar := o.node("liar")
-			test.lie(liar)
-			if err := o.fetch(t.Context(), liar); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got the error %v, want %q", err, test.want)
-			}
-			if first := o.archive.Extent().Blocks; first <= number {
-				t.Errorf("it begins with block %d, and block %d was refused", first, number)
-			}
-			o.verify()
-			if err := o.fetch(t.Context(), liar, o.node("honest")); err != nil || o.archive.Extent().Blocks != 0 {
-				t.Errorf("from an honest node: %v, %+v", err, o.archive.Extent())
-			}
-			o.verify()
-		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/sample"
 )
@@ -76,7 +77,7 @@ func followFromSnapshot(t *testing.T, part node.Ashlar, chain *sample.Chain, who
 }
 
 // fetchOlder brings the blocks before the first one from a node: first through one that leaves
-// out receipts, which is refused, and then with kills.
+// out receipts, which is refused until it is interrupted, and then with kills.
 func fetchOlder(t *testing.T, a node.Ashlar, source string) {
 	t.Helper()
 	to, err := url.Parse(source)
@@ -90,8 +91,11 @@ func fetchOlder(t *testing.T, a node.Ashlar, source string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, out := p.ExitCode(), p.Output(); code != 1 || !strings.Contains(out, "bad block ") || !strings.Contains(out, "node "+liar.URL) {
-		t.Errorf("exit code %d: %s, want 1 with the node and the block", code, out)
+	await.Until(t, "the refusal of a block", func() bool { return strings.Contains(p.Output(), "bad block ") })
+	stopped := p.Stop() // otherwise it asks again, with pauses
+	const left = "interrupted; stored blocks are kept, and the same command continues"
+	if code, out := p.ExitCode(), p.Output(); code != 1 || !strings.Contains(out, "node "+liar.URL) || !strings.Contains(out, left) {
+		t.Errorf("exit code %d (%v): %s, want 1 with the node and %q", code, stopped, out, left)
 	}
 	random := rand.New(rand.NewPCG(*seed, 24))
 	for range 3 {
@@ -101,6 +105,9 @@ func fetchOlder(t *testing.T, a node.Ashlar, source string) {
 		}
 		time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
 		p.Kill()
+		if report, err := a.Verify(t.Context()); err != nil || !strings.Contains(report, "sound") {
+			t.Errorf("after a kill: %s, %v", report, err)
+		}
 	}
 	p, err = a.ImportOlder(t.Context(), source)
 	awaitImport(t, p, err)

@@ -7,9 +7,10 @@
 //	            ... 998         its header and written
 //	block 743   is the first one of the archive
 //
-// Nodes are not trusted. A node that sends blocks of another chain is not asked again. A node
-// that fails is asked again after the others. Memory holds a batch of headers and some ranges of
-// blocks, and an interruption loses one batch at most.
+// Nodes are not trusted: each block is proven by the one after it. A node that fails, or sends
+// something else, is asked again after a pause that grows, and others meanwhile. It is given up after
+// several failures in a row, and at once if it is a node of another network. Memory holds a batch of
+// headers and some ranges of blocks, and an interruption loses one batch at most.
 package older
 
 import (
@@ -17,13 +18,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
-	"ashlar/evm/source/node"
 	"ashlar/retry"
 
 	"github.com/cenkalti/backoff/v5"
@@ -36,6 +37,7 @@ import (
 type Node interface {
 	// Name identifies the node in errors and logs and contains no secrets.
 	Name() string
+	Identity(ctx context.Context) (chainID uint64, genesis common.Hash, err error)
 	// Headers returns count headers of the node's chain.
 	Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error)
 	// Blocks returns 1 to count blocks of the node's chain.
@@ -72,8 +74,10 @@ type Source struct {
 // candidate is a node.
 type candidate struct {
 	Node
-	wait     *backoff.ExponentialBackOff
-	failures int // in a row
+	identified bool      // since it last failed: another one may be behind its URL then
+	until      time.Time // not asked before; zero if it did not fail
+	wait       *backoff.ExponentialBackOff
+	failures   int // in a row
 }
 
 // New returns a source for an archive that no one else writes to.
@@ -104,40 +108,79 @@ func (s *Source) Run(ctx context.Context) error {
 // addBatch adds the last blocks before the first one from a node that has them.
 func (s *Source) addBatch(ctx context.Context) error {
 	for {
-		from := s.nodes[0]
+		from := slices.MinFunc(s.nodes, func(a, b *candidate) int { return a.until.Compare(b.until) })
+		if err := retry.Sleep(ctx, time.Until(from.until)); err != nil {
+			return err
+		}
 		err := s.addFrom(ctx, from)
 		var fault *nodeError
 		switch {
 		case err == nil:
 			from.wait.Reset()
-			from.failures = 0
+			from.failures, from.until = 0, time.Time{}
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !errors.As(err, &fault):
 			return err
 		}
-		err = fmt.Errorf("node %s: %w", from.Name(), err)
-		from.failures++
-		refused := isInvalid(err)
-		s.nodes = s.nodes[1:]
-		if refused || from.failures >= s.pace.Tries {
-			if len(s.nodes) == 0 {
-				return err
-			}
-			slog.Warn("a node is not asked for older blocks again", "error", err)
-			continue
-		}
-		s.nodes = append(s.nodes, from) // the next one is asked first
-		slog.Warn("a node did not answer; trying again", "error", err)
-		if err := retry.Sleep(ctx, from.wait.NextBackOff()); err != nil {
+		if err := s.failed(from, fmt.Errorf("node %s: %w", from.Name(), err)); err != nil {
 			return err
 		}
 	}
 }
 
+// failed records an error of a node. It returns the error if no node is left.
+func (s *Source) failed(from *candidate, err error) error {
+	from.failures++
+	from.identified = false
+	if other := errors.Is(err, errOtherNetwork); other || from.failures >= s.pace.Tries {
+		s.nodes = slices.DeleteFunc(s.nodes, func(c *candidate) bool { return c == from })
+		if !other {
+			err = fmt.Errorf("%w; given up after %d failures in a row", err, from.failures)
+		}
+		if len(s.nodes) == 0 {
+			return err
+		}
+		slog.Warn("a node is not asked for older blocks again", "error", err)
+		return nil
+	}
+	wait := from.wait.NextBackOff()
+	from.until = time.Now().Add(wait)
+	slog.Warn("no older blocks from a node; asking it again", "error", err, "failures", from.failures, "of", s.pace.Tries, "in", wait.Round(time.Millisecond))
+	return nil
+}
+
+// errOtherNetwork means that a node is of another network.
+var errOtherNetwork = errors.New("it is a node of another network")
+
+// identify checks that a node is of the network of the archive.
+func (s *Source) identify(ctx context.Context, c *candidate) error {
+	if c.identified {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.pace.Step)
+	defer cancel()
+	id, first, err := c.Identity(ctx)
+	if err != nil {
+		return answered(err)
+	}
+	genesis, err := s.archive.Header(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if want := s.archive.Genesis().Config.ChainID.Uint64(); id != want || first != genesis.Hash {
+		return answered(fmt.Errorf("%w: its chain id is %d and its genesis %#x (want %d and %#x)", errOtherNetwork, id, first, want, genesis.Hash))
+	}
+	c.identified = true
+	return nil
+}
+
 // addFrom adds the last blocks before the first one from a node.
-func (s *Source) addFrom(ctx context.Context, from Node) error {
+func (s *Source) addFrom(ctx context.Context, from *candidate) error {
+	if err := s.identify(ctx, from); err != nil {
+		return err
+	}
 	first := s.archive.Extent().Blocks
 	s.arrived.Store(s.start - first)
 	held, err := s.archive.Header(ctx, first)
@@ -169,11 +212,4 @@ func answered(err error) error {
 		return nil
 	}
 	return &nodeError{err}
-}
-
-// isInvalid reports whether a node gave an answer that no honest node of the chain gives.
-func isInvalid(err error) bool {
-	var check *execute.CheckError
-	var wrong *node.InvalidError
-	return errors.As(err, &check) || errors.As(err, &wrong) || errors.Is(err, ingest.ErrOtherChain)
 }
