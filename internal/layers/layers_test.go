@@ -58,7 +58,7 @@ func family(name string) []layer {
 		{"keccak", nil},
 		{".", []string{"chain", "strictjson"}},
 		{"era", in(".")},
-		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson", "retry")},
+		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson", "retry", "limit")},
 		{"merkle", in(".")},
 		{"execute", in("keccak", ".")},
 		{"archive", append(in("keccak", "."), "kv", "chain", "history", "retry")},

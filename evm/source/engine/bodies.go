@@ -31,7 +31,7 @@ func (a *API) bodiesByHash(withLists bool) jsonrpc.Handler {
 		if len(wanted) > maxBodies {
 			return out, tooLarge(uint64(len(wanted)))
 		}
-		return appendBodies(out, withLists, len(wanted), func(i int) (*Body, bool, error) {
+		return appendBodies(ctx, out, withLists, len(wanted), func(i int) (*Body, bool, error) {
 			body, err := a.config.Chain.Body(ctx, wanted[i])
 			return body, false, err
 		})
@@ -58,7 +58,7 @@ func (a *API) bodiesByRange(withLists bool) jsonrpc.Handler {
 		if count > maxBodies {
 			return out, tooLarge(count)
 		}
-		return appendBodies(out, withLists, int(count), func(i int) (*Body, bool, error) {
+		return appendBodies(ctx, out, withLists, int(count), func(i int) (*Body, bool, error) {
 			at := start + uint64(i)
 			if at < start {
 				return nil, true, nil
@@ -74,11 +74,14 @@ func tooLarge(count uint64) *jsonrpc.Error {
 
 // appendBodies appends an array of up to n bodies, null for those that are nil. The
 // array ends before the first that is above the head.
-func appendBodies(out []byte, withLists bool, n int, body func(i int) (b *Body, above bool, err error)) ([]byte, error) {
-	start := len(out)
+func appendBodies(ctx context.Context, out []byte, withLists bool, n int, body func(i int) (b *Body, above bool, err error)) ([]byte, error) {
+	start, room := len(out), jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	for i := range n {
 		b, above, err := body(i)
+		if err == nil {
+			err = room.Check(len(out))
+		}
 		if err != nil {
 			return out[:start], err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
@@ -46,7 +47,9 @@ type Server struct {
 	rpc      *jsonrpc.Server
 	places   chan struct{} // a semaphore of bodiesAtOnce requests
 	log      *slog.Logger
-	refusals rate.Sometimes // limits the log lines
+	memory   *limit.Budget  // of answers
+	refusals rate.Sometimes // limits the log lines about tokens
+	crowds   rate.Sometimes // limits those about memory
 	now      func() time.Time
 }
 
@@ -69,8 +72,8 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 	c.RPC.BatchCalls, c.RPC.BatchBytes = batchCalls, batchBytes
 	c.RPC.AnswerBytes = bodiesBytes + 1 // and the bracket that closes the bodies
 	return &Server{
-		listener: listener, secret: c.Secret, rpc: jsonrpc.NewServer(c.Methods, c.RPC),
-		places: make(chan struct{}, bodiesAtOnce), log: c.Log, refusals: rate.Sometimes{Interval: refusalsEvery}, now: time.Now,
+		listener: listener, secret: c.Secret, rpc: jsonrpc.NewServer(counted(c.Methods), c.RPC),
+		places: make(chan struct{}, bodiesAtOnce), memory: limit.NewBudget(answersBytes), log: c.Log, refusals: rate.Sometimes{Interval: refusalsEvery}, crowds: rate.Sometimes{Interval: refusalsEvery}, now: time.Now,
 	}, nil
 }
 
@@ -146,7 +149,14 @@ func (s *Server) serve(calls context.Context, w http.ResponseWriter, r *http.Req
 		http.Error(w, "the body could not be read: "+err.Error(), status)
 		return
 	}
-	answer := s.rpc.Answer(ctx, body, nil)
+	answers := &held{lease: limit.Lease{Budget: s.memory, Caller: new(limit.Holding)}}
+	defer answers.lease.Release()
+	answer := s.rpc.Answer(context.WithValue(ctx, jsonrpc.HolderKey{}, answers), body, nil)
+	if answers.crowded {
+		s.crowds.Do(func() {
+			s.log.Warn("consensus client refused: answers of its other requests hold the memory", "held", s.memory.Held())
+		})
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(answer); err != nil {
 		s.log.Debug("an answer was not taken", "to", r.RemoteAddr, "error", err)
