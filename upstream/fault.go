@@ -303,6 +303,12 @@ func Meaning(e *NodeError) Means {
 	return MeansAnswer
 }
 
+// LacksHistory reports whether err is that of nodes without the history that a call needs.
+func LacksHistory(err error) bool {
+	var node *NodeError
+	return errors.Is(err, ErrPruned) || errors.As(err, &node) && Meaning(node) == MeansPruned
+}
+
 // LacksBlock reports whether a node says that it does not have the block that a call names. Its
 // error means MeansPruned, which is right only if the block is known to be of the chain.
 func LacksBlock(e *NodeError) bool {

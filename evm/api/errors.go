@@ -24,7 +24,7 @@ func translate(err error) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: traced.Error()}
 	}
 	for _, kind := range []error{
-		execute.ErrGenesis, query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe, execute.ErrUnknownFork,
+		execute.ErrGenesis, query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe, query.ErrHeadState, execute.ErrUnknownFork,
 	} {
 		if errors.Is(err, kind) {
 			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kind.Error()}
@@ -39,7 +39,7 @@ func translate(err error) error {
 	if refused := unproven(err); refused != nil {
 		return refused
 	}
-	if errors.Is(err, evm.ErrMissing) || lacksHistory(err) {
+	if errors.Is(err, evm.ErrMissing) || upstream.LacksHistory(err) {
 		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
 	}
 	return err
@@ -59,7 +59,7 @@ func unproven(err error) *jsonrpc.Error {
 			why = kind
 		}
 	}
-	if why == nil && errors.As(err, &node) && !lacksHistory(err) {
+	if why == nil && errors.As(err, &node) && !upstream.LacksHistory(err) {
 		why = upstream.ErrUnavailable
 	}
 	if why == nil {
@@ -70,12 +70,6 @@ func unproven(err error) *jsonrpc.Error {
 		message = away.Place() + ", and " + message
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: message}
-}
-
-// lacksHistory reports whether err is that of nodes without the history that a question needs.
-func lacksHistory(err error) bool {
-	var node *upstream.NodeError
-	return errors.Is(err, upstream.ErrPruned) || errors.As(err, &node) && upstream.Meaning(node) == upstream.MeansPruned
 }
 
 // unknown reports whether err means that the requested block does not exist, for methods

@@ -2,6 +2,8 @@ package query
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"ashlar/evm"
@@ -11,6 +13,7 @@ import (
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
+	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -137,10 +140,17 @@ func (v *View) remoteState(number uint64, kind archive.Kind) remoteState {
 	return remoteState{state, v, number, kind}
 }
 
+// ErrHeadState means that no node has the state of the head. Some nodes prove only the state of their
+// newest block, which may have become another one since the view was made.
+var ErrHeadState = errors.New("the nodes do not have the state of the newest block any more: try again")
+
 // explain returns an error with where the own state begins. It also records how the answer is
 // verified.
 func (s remoteState) explain(ctx context.Context, err error) error {
 	jsonrpc.Weaken(ctx, jsonrpc.Proven)
+	if s.number == s.view.head.Number && upstream.LacksHistory(err) {
+		return fmt.Errorf("%w: %w", ErrHeadState, err)
+	}
 	return s.view.chain.archive.Explain(s.number, s.kind, err)
 }
 
