@@ -65,6 +65,8 @@ type Config struct {
 	// For tests of connections; zero values mean that of net, and a second.
 	connect       connector
 	alertPatience time.Duration
+	// For tests that must not depend on how busy the machine is; zero values mean the constants.
+	readPatience, postPatience time.Duration
 }
 
 const (
@@ -98,6 +100,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.alertPatience = cmp.Or(c.alertPatience, time.Second)
+	c.readPatience = cmp.Or(c.readPatience, readPatience)
+	c.postPatience = cmp.Or(c.postPatience, postPatience)
 	if c.connect == nil {
 		c.connect = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	}
@@ -131,6 +135,9 @@ type Cluster struct {
 	session *gocql.Session
 	log     *slog.Logger
 
+	readPatience time.Duration // see the constants
+	postPatience time.Duration
+
 	quorum gocql.Consistency // for reads and writes
 	one    gocql.Consistency // for rows that are either found or asked for again
 	serial gocql.Consistency // for lightweight transactions
@@ -150,7 +157,10 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{config: config, log: config.Logger, tables: map[string]*statements{}}
+	c := &Cluster{
+		config: config, log: config.Logger, readPatience: config.readPatience, postPatience: config.postPatience,
+		tables: map[string]*statements{},
+	}
 	c.quorum, c.one, c.serial = gocql.LocalQuorum, gocql.LocalOne, gocql.LocalSerial
 	if config.AcrossDatacenters {
 		c.quorum, c.one, c.serial = gocql.Quorum, gocql.One, gocql.Serial
@@ -159,7 +169,7 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, err)
 	}
 	// A node that does not know a new keyspace yet refuses connections to it.
-	err = c.retry(ctx, readPatience, func(ctx context.Context) (err error) {
+	err = c.retry(ctx, c.readPatience, func(ctx context.Context) (err error) {
 		c.session, err = c.open(ctx, config.Keyspace)
 		return err
 	})

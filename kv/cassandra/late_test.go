@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
+	"ashlar/kv"
 	"ashlar/kv/cassandra"
 )
 
@@ -59,7 +61,7 @@ func TestLateAnswers(t *testing.T) {
 	for row := range uint64(3) {
 		b.Put(versions, []byte("q"), row, fmt.Appendf(nil, "row %d", row))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience) // without a deadline it would wait for ever
 	defer cancel()
 	if err := s.Write(ctx, b); err != nil {
 		t.Errorf("Write: %v", err)
@@ -82,7 +84,8 @@ func (a away) Write(b []byte) (int, error) {
 }
 
 // TestWriteWaits has all nodes away when a write begins: while the size of its partition is counted, for longer than a read is
-// tried, or while the lease is renewed, which may have ended. Without a deadline the write waits for the nodes.
+// tried, or while the lease is renewed, which may have ended. Without a deadline the write waits for the nodes. A read does not,
+// unless it has the patience of a test.
 func TestWriteWaits(t *testing.T) {
 	config := configure(t, "contract")
 	var nodes atomic.Bool
@@ -94,15 +97,32 @@ func TestWriteWaits(t *testing.T) {
 		conn, err := d.DialContext(ctx, network, address)
 		return away{conn, &nodes}, err
 	})
-	s := open(t, connect(t, config), newName(t), cassandra.Options{})
+	patient := config
+	config.Patience(0)
+	name := newName(t)
+	s := open(t, connect(t, config), name, cassandra.Options{})
 	defer s.Close()
 	put(t, s, versions, "p", 1, "one")
+	reader, err := connect(t, patient).Open(t.Context(), name, kv.Options{ReadOnly: true}, cassandra.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	reads := map[*cassandra.Store]chan error{s: make(chan error, 1), reader: make(chan error, 1)}
+	read := func() {
+		for store, done := range reads {
+			go func() {
+				_, err := store.Get(t.Context(), versions, []byte("p"), 1, nil)
+				done <- err
+			}()
+		}
+	}
 	for sort, c := range []struct {
 		what string
 		away time.Duration
 		set  func()
 	}{
-		{"count the size", 11 * time.Second, func() {}},
+		{"count the size", cassandra.ReadPatience + time.Second, read},
 		{"renew the lease", cassandra.DefaultLease/2 + time.Second, s.Resume},
 	} {
 		nodes.Store(true)
@@ -122,6 +142,12 @@ func TestWriteWaits(t *testing.T) {
 		if err := <-written; err != nil {
 			t.Errorf("%s: %v", c.what, err)
 		}
+	}
+	if err := await.Receive(t, "a read", reads[s]); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("a read while the nodes are away for longer than it is tried: %v, expected ErrUnavailable", err)
+	}
+	if err := await.Receive(t, "a patient read", reads[reader]); err != nil {
+		t.Errorf("a read with more patience: %v", err)
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *Store) acquire(ctx context.Context) error {
 	const count = "UPDATE " + tablePointers + " SET fence = ?, clock = ? WHERE store = ?"
 	begun := s.lease.since()
 	s.chained = s.promise()
-	applied, now, err := s.conditionally(ctx, readPatience, func(b *gocql.Batch) {
+	applied, now, err := s.conditionally(ctx, s.cluster.readPatience, func(b *gocql.Batch) {
 		b.Query(take, c.leaseSeconds(), s.lease.holder, s.id, token)
 		b.Query(count, s.token, s.chained, s.id)
 	})
@@ -229,7 +229,7 @@ func (s *Store) holdsLease() bool {
 
 // waitForLease is holdLease for the beginning of a write, which waits for nodes.
 func (s *Store) waitForLease(ctx context.Context) error {
-	return s.cluster.retry(ctx, patience(ctx), s.holdLease)
+	return s.cluster.retry(ctx, s.cluster.patience(ctx), s.holdLease)
 }
 
 // release gives the lease up, so that another process need not wait for its end.

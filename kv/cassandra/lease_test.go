@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/kv"
 	"ashlar/kv/cassandra"
 )
@@ -91,7 +92,7 @@ func TestLateAttempt(t *testing.T) {
 // takeOver opens a store as soon as its lease has ended.
 func takeOver(t *testing.T, c *cassandra.Cluster, name string) *cassandra.Store {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(await.Patience); ; time.Sleep(100 * time.Millisecond) {
 		s, err := c.Open(t.Context(), name, kv.Options{}, cassandra.Options{})
 		if err == nil {
 			return s

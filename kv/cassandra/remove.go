@@ -34,7 +34,7 @@ func (s *Store) outlast(ctx context.Context, st *statements, partition []byte, f
 	}
 	var last *int64
 	query := s.cluster.session.Query(st.written, s.id, partition, 0, sortColumn(from), sortColumn(to)).SetSpeculativeExecutionPolicy(s.cluster.speculation)
-	err := s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error { return query.ScanContext(ctx, &last) })
+	err := s.cluster.retry(ctx, s.cluster.patience(ctx), func(ctx context.Context) error { return query.ScanContext(ctx, &last) })
 	if err = s.orNoTable(ctx, st, err); err == nil && last != nil {
 		s.clock.atLeast(*last)
 	}
@@ -70,7 +70,7 @@ func (s *Store) removeFromPart(ctx context.Context, st *statements, r removal, p
 	if r.table.Transient { // read by a quorum
 		level = s.cluster.quorum
 	}
-	return s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error {
+	return s.cluster.retry(ctx, s.cluster.patience(ctx), func(ctx context.Context) error {
 		if err := s.holdLease(ctx); err != nil {
 			return err
 		}
@@ -81,5 +81,5 @@ func (s *Store) removeFromPart(ctx context.Context, st *statements, r removal, p
 // mark puts the mark into part 0 of a partition that has several parts.
 func (s *Store) mark(ctx context.Context, st *statements, partition []byte) error {
 	mark := s.cluster.session.Query(st.mark, s.id, partition, 0, sortColumn(0))
-	return s.cluster.exec(ctx, patience(ctx), mark.WithTimestamp(s.clock.next()))
+	return s.cluster.exec(ctx, s.cluster.patience(ctx), mark.WithTimestamp(s.clock.next()))
 }

@@ -29,11 +29,14 @@ func TestMain(m *testing.M) { os.Exit(cassandratest.Main(m, &nodes)) }
 // splitBytes is so small that the tests split partitions.
 const splitBytes = 640
 
-// configure returns the configuration of a keyspace of the test cluster.
+// configure returns the configuration of a keyspace of the test cluster. Reads are tried for as long as a busy
+// machine may need; Patience(0) sets the usual limit.
 func configure(t testing.TB, keyspace string) cassandra.Config {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(outputOf(t), nil))
-	return cassandra.Config{Hosts: nodes.Get(t).Hosts, Keyspace: keyspace, SplitBytes: splitBytes, Logger: log}
+	config := cassandra.Config{Hosts: nodes.Get(t).Hosts, Keyspace: keyspace, SplitBytes: splitBytes, Logger: log}
+	config.Patience(await.Patience)
+	return config
 }
 
 // testOutput is the output of a test until its end. The driver's goroutines may log for a

@@ -59,9 +59,9 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 func (s *Store) Piecewise() {}
 
 // patience is how long a write is tried again.
-func patience(ctx context.Context) time.Duration {
+func (c *Cluster) patience(ctx context.Context) time.Duration {
 	if _, ok := ctx.Deadline(); ok {
-		return readPatience
+		return c.readPatience
 	}
 	return -1
 }
@@ -80,7 +80,7 @@ func (s *Store) writeRows(ctx context.Context, rows []row) error {
 	if err := s.waitForLease(ctx); err != nil {
 		return err
 	}
-	if err := s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error { return s.createTables(ctx, rows) }); err != nil {
+	if err := s.cluster.retry(ctx, s.cluster.patience(ctx), func(ctx context.Context) error { return s.createTables(ctx, rows) }); err != nil {
 		return err
 	}
 	if s.mayGrow(rows) {
@@ -180,7 +180,7 @@ func groups(places []place) iter.Seq[[]place] {
 func (s *Store) writeGroup(ctx context.Context, group []place, at int64) error {
 	st := s.cluster.table(group[0].table)
 	values := func(p place) []any { return []any{s.id, p.partition, p.part, sortColumn(p.sort), p.value} }
-	return s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error {
+	return s.cluster.retry(ctx, s.cluster.patience(ctx), func(ctx context.Context) error {
 		if err := s.holdLease(ctx); err != nil {
 			return err
 		}
@@ -212,10 +212,10 @@ func (s *Store) writePointers(ctx context.Context, pointers []pointer) error {
 		}
 	}
 	if !s.shared {
-		return s.change(ctx, patience(ctx), nil, add)
+		return s.change(ctx, s.cluster.patience(ctx), nil, add)
 	}
 	const condition = "UPDATE " + tablePointers + " SET clock = ? WHERE store = ? IF fence = ?"
-	applied, now, err := s.conditionally(ctx, patience(ctx), func(b *gocql.Batch) {
+	applied, now, err := s.conditionally(ctx, s.cluster.patience(ctx), func(b *gocql.Batch) {
 		b.Query(condition, s.clock.now(), s.id, s.token)
 		add(b)
 	})
@@ -245,7 +245,7 @@ func (s *Store) swapPointer(ctx context.Context, name string, old, value []byte)
 		}
 		return errSwapped
 	}
-	err := s.change(ctx, patience(ctx), check, func(b *gocql.Batch) { b.Query(setPointer, value, by, s.id, name) })
+	err := s.change(ctx, s.cluster.patience(ctx), check, func(b *gocql.Batch) { b.Query(setPointer, value, by, s.id, name) })
 	if errors.Is(err, errSwapped) {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (s *Store) CompareAndSet(ctx context.Context, name string, old, value []byt
 	} else {
 		set, args = set+"?", append(args, copied(old))
 	}
-	applied, now, err := s.cluster.compareAndSet(ctx, patience(ctx), set, args...)
+	applied, now, err := s.cluster.compareAndSet(ctx, s.cluster.patience(ctx), set, args...)
 	switch {
 	case err != nil:
 		return fmt.Errorf("kv/cassandra: set pointer %q: %w", name, err)
@@ -319,7 +319,7 @@ func (s *Store) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
 		return fmt.Errorf("kv/cassandra: drop a partition of table %q: %w", t.Name, err)
 	}
 	drop := s.cluster.session.Query(st.drop, s.id, copied(partition), 0).WithTimestamp(s.clock.next())
-	if err := s.orNoTable(ctx, st, s.cluster.exec(ctx, patience(ctx), drop)); err != nil {
+	if err := s.orNoTable(ctx, st, s.cluster.exec(ctx, s.cluster.patience(ctx), drop)); err != nil {
 		return fmt.Errorf("kv/cassandra: drop a partition of table %q: %w", t.Name, err)
 	}
 	return nil
