@@ -21,6 +21,7 @@ import (
 	"ashlar/evm/genesis"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
+	"ashlar/kv"
 	"ashlar/kv/cassandra/cassandratest"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -242,6 +243,19 @@ func freeAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return address
+}
+
+// patiently makes a call, and repeats it while the server cannot reach its store: a read is tried for 10 s only, in which
+// the nodes of a busy machine may not answer. It is for tests that take no node away.
+func patiently(t *testing.T, c *node.Client, result any, method string, params ...any) error {
+	for end := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+		err := c.Call(t.Context(), result, method, params...)
+		var refused *node.Error
+		if !errors.As(err, &refused) || !strings.Contains(refused.Message, kv.ErrUnavailable.Error()) || time.Now().After(end) {
+			return err
+		}
+		t.Logf("asked again: %s %v: %v", method, params, err)
+	}
 }
 
 // head returns the newest block that a server shows.

@@ -185,7 +185,7 @@ func (f *follower) add(to *[]string, what string) {
 
 func (f *follower) call(t *testing.T, result any, method string, params ...any) {
 	t.Helper()
-	if err := f.reader.Call(t.Context(), result, method, params...); err != nil {
+	if err := patiently(t, f.reader, result, method, params...); err != nil {
 		t.Fatal(err)
 	}
 }

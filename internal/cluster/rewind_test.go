@@ -185,7 +185,7 @@ func askAll(t *testing.T, client *node.Client, blocks []*types.Block) map[string
 	ask := func(method string, params ...any) {
 		t.Helper()
 		var answer json.RawMessage
-		if err := client.Call(t.Context(), &answer, method, params...); err != nil {
+		if err := patiently(t, client, &answer, method, params...); err != nil {
 			t.Fatalf("%s %v: %v", method, params, err)
 		}
 		answers[fmt.Sprint(method, params)] = answer

@@ -107,7 +107,7 @@ func TestRoles(t *testing.T) {
 	await(t, reader, u.chain[60], patience)
 	for number, block := range u.chain[:61] {
 		var got struct{ Hash string }
-		if err := reader.Call(t.Context(), &got, "eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true); err != nil || got.Hash != block.Hash().Hex() {
+		if err := patiently(t, reader, &got, "eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true); err != nil || got.Hash != block.Hash().Hex() {
 			t.Errorf("block %d: %s, %v, expected %s", number, got.Hash, err, block.Hash())
 		}
 	}

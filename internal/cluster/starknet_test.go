@@ -56,7 +56,7 @@ func TestStarknet(t *testing.T) {
 		filter := map[string]any{"filter": map[string]any{"chunk_size": 1000, "from_block": map[string]any{"block_number": 60}}}
 		var pages [2]json.RawMessage
 		for i, c := range []*node.Client{writer, reader} {
-			if err := c.Call(t.Context(), &pages[i], "starknet_getEvents", filter["filter"]); err != nil {
+			if err := patiently(t, c, &pages[i], "starknet_getEvents", filter["filter"]); err != nil {
 				t.Fatal(err)
 			}
 		}

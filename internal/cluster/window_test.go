@@ -126,7 +126,7 @@ func checkProofs(t *testing.T, want, got *node.Client, chain []*types.Block) {
 	for number := firstState; number <= windowChain; number += 3 {
 		at, who := hexutil.EncodeUint64(uint64(number)), receiver(chain[number])
 		var whole, answer json.RawMessage
-		if err := want.Call(t.Context(), &whole, "eth_getProof", who, []string{"0x0"}, at); err != nil {
+		if err := patiently(t, want, &whole, "eth_getProof", who, []string{"0x0"}, at); err != nil {
 			t.Fatal(err)
 		}
 		if number < windowChain-windowProofs+1 {
@@ -135,7 +135,7 @@ func checkProofs(t *testing.T, want, got *node.Client, chain []*types.Block) {
 			}
 			continue
 		}
-		if err := got.Call(t.Context(), &answer, "eth_getProof", who, []string{"0x0"}, at); err != nil || string(answer) != string(whole) {
+		if err := patiently(t, got, &answer, "eth_getProof", who, []string{"0x0"}, at); err != nil || string(answer) != string(whole) {
 			t.Errorf("a proof of block %d: %.300s, %v, expected %.300s", number, answer, err, whole)
 		}
 	}
@@ -190,7 +190,7 @@ func (piecewise) Piecewise() {}
 func pruned(t *testing.T, c *node.Client, method string, params ...any) bool {
 	t.Helper()
 	var answer json.RawMessage
-	err := c.Call(t.Context(), &answer, method, params...)
+	err := patiently(t, c, &answer, method, params...)
 	var refused *node.Error
 	return errors.As(err, &refused) && refused.Code == jsonrpc.CodePruned
 }
@@ -212,7 +212,7 @@ func checkWindow(t *testing.T, want, got *node.Client, chain []*types.Block) {
 	ask := func(c *node.Client, method string, params ...any) string {
 		t.Helper()
 		var answer json.RawMessage
-		if err := c.Call(t.Context(), &answer, method, params...); err != nil {
+		if err := patiently(t, c, &answer, method, params...); err != nil {
 			t.Errorf("%s %v: %v", method, params, err)
 		}
 		return string(answer)
