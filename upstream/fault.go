@@ -85,7 +85,7 @@ var patterns = []struct {
 		"method not available", "not whitelisted", "method is not whitelisted", "not implemented", "method not allowed",
 	}},
 	{throttled, []string{
-		"rate limit", "too many requests", "request limit", "daily request count", "capacity", "compute units", "credits", "quota", "throttle",
+		"rate limit", "request rate", "too many requests", "request limit", "daily request count", "capacity", "compute units", "credits", "quota", "throttle",
 		"requests per second",
 	}},
 	{failed, []string{"internal error", "failed to process log index", "timeout", "timed out", "temporar", "unavailable", "overloaded", "connection", "panic", "try again"}},
@@ -185,6 +185,9 @@ var tooMuch = []string{
 	"query timeout", "exceeds the range", "exceed maximum", "exceeds max", "narrow", "smaller range", "logs matched", "result set",
 }
 
+// notTooMuch are parts of messages with the code of a limit that are not about the range or the logs.
+var notTooMuch = []string{"rate", "requests", "limit exceeded", "request count", "quota", "busy", "try again"}
+
 // IsTooMuch reports whether a node refuses eth_getLogs because it asks for too much at once.
 func IsTooMuch(e *NodeError) bool {
 	text := strings.ToLower(e.Message)
@@ -194,7 +197,7 @@ func IsTooMuch(e *NodeError) bool {
 	if containsAny(text, tooMuch) {
 		return true
 	}
-	return e.Code == codeLimitExceeded && !strings.Contains(text, "rate") && !strings.Contains(text, "requests") && !strings.Contains(text, "limit exceeded")
+	return e.Code == codeLimitExceeded && !containsAny(text, notTooMuch)
 }
 
 // httpError is an HTTP status without a JSON-RPC answer.

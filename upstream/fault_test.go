@@ -31,6 +31,10 @@ func TestFailover(t *testing.T) {
 		{"eth_call", NodeError{Code: -32603, Message: "oops"}, true},
 		{"eth_call", NodeError{Code: -32601, Message: "the method eth_call does not exist/is not available"}, true},
 		{"eth_call", NodeError{Code: 429, Message: "daily request count exceeded, request rate limited"}, true},
+		{"eth_call", NodeError{Code: -32005, Message: "request rate exceeded"}, true}, // in a batch, of which the rest was answered
+		{"eth_getLogs", NodeError{Code: -32005, Message: "request rate of the account exceeded: the rate limit is 20 credits per second"}, true},
+		{"eth_getLogs", NodeError{Code: -32005, Message: "daily quota exceeded"}, true},
+		{"eth_getLogs", NodeError{Code: -32005, Message: "the server is busy: try again later"}, true},
 		{"eth_getLogs", NodeError{Code: -32000, Message: "failed to get logs for block #36 (0xf9c20a..b7a261)"}, true},
 		{"eth_getLogs", NodeError{Code: -32602, Message: "block range extends beyond current head block"}, true},
 		{"eth_getLogs", NodeError{Code: -32005, Message: "query returned more than 10000 results"}, false},
