@@ -56,7 +56,7 @@ func TestWindow(t *testing.T) {
 	if n := got.(Status).Networks[0]; n.FirstState != first || n.FirstProof != 17 || n.NotReady != "" || n.Retention == nil || n.Retention.Proofs != 4 || n.Retention.State != 8 || n.Retention.History != 12 || !n.Retention.Removing {
 		t.Errorf("the status is %+v %+v", n, n.Retention)
 	}
-	for block, want := range map[string]string{"0xc": "state of block 12 is not stored (the first block with state is 13)", "0xd": ""} {
+	for block, want := range map[string]string{"0xc": "historical state is not available at block 12 (the first block with state is 13)", "0xd": ""} {
 		a := post(t, url, `{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x00000000000000000000000000000000000000aa","`+block+`"]}`, 200)
 		if want == "" && len(a.Error) > 0 || !strings.Contains(string(a.Error), want) {
 			t.Errorf("block %s: %s %s", block, a.Result, a.Error)

@@ -80,7 +80,7 @@ func TestRewindBelowWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = (Rewind{Data: dir, Network: "small", To: 4}).Run(t.Context(), os.Stdout, os.Stderr)
-	if want := "network small: the state of block 4 is not stored (the first block with state is 5)"; err == nil || err.Error() != want {
+	if want := "network small: historical state is not available at block 4 (the first block with state is 5)"; err == nil || err.Error() != want {
 		t.Errorf("below the window: %v, want %s", err, want)
 	}
 	var out strings.Builder

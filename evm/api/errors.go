@@ -40,7 +40,7 @@ func translate(err error) error {
 		return refused
 	}
 	if errors.Is(err, evm.ErrMissing) || upstream.LacksHistory(err) {
-		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
+		return errPruned
 	}
 	return err
 }
@@ -71,6 +71,9 @@ func unproven(err error) *jsonrpc.Error {
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: message}
 }
+
+// errPruned is the error for history that no node has. Proxies before several nodes look for words of it.
+var errPruned = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable: block or historical state is not available"}
 
 // unknown reports whether err means that the requested block does not exist, for methods
 // that then answer null.

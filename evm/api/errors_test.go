@@ -27,8 +27,8 @@ func TestNodesErrorsAreTranslated(t *testing.T) {
 		code    int
 		message string
 	}{
-		{upstream.ErrPruned, jsonrpc.CodePruned, "pruned history unavailable"},
-		{said(4444, "no state on node-7"), jsonrpc.CodePruned, "pruned history unavailable"},
+		{upstream.ErrPruned, jsonrpc.CodePruned, "pruned history unavailable: block or historical state is not available"},
+		{said(4444, "no state on node-7"), jsonrpc.CodePruned, "pruned history unavailable: block or historical state is not available"},
 		{said(-32603, "node-7 is broken"), jsonrpc.CodeServer, "the answer cannot be proven: no upstream can answer"},
 		{fmt.Errorf("%w: %w", upstream.ErrUnavailable, said(-32000, "node-7 is broken")), jsonrpc.CodeServer, "the answer cannot be proven: no upstream can answer"},
 		{upstream.ErrLie, jsonrpc.CodeServer, "the answer cannot be proven: the node's answer is false"},

@@ -69,7 +69,7 @@ func TestStatesWithoutTries(t *testing.T) {
 				continue
 			}
 			asked := number - (needs.first - tries)
-			want := fmt.Sprintf("pruned history unavailable: the trie nodes of block %d, of which proofs and state roots are made, are not stored (the first block with trie nodes is %d)", asked, tries)
+			want := fmt.Sprintf("pruned history unavailable: missing trie nodes of block %d, of which proofs and state roots are made (the first block with trie nodes is %d)", asked, tries)
 			if f := s.failure(t, method, needs.args...); f.Code != 4444 || f.Message != want {
 				t.Errorf("%s of block %d: %+v, want %s", method, number, f, want)
 			}

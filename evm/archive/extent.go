@@ -68,14 +68,15 @@ type Pruned struct {
 	First  uint64 // the first block of which that is stored
 }
 
+// Error says what is missing in words for which proxies before several nodes look, such as geth's.
 func (e *Pruned) Error() string {
 	switch e.Kind {
 	case OfState:
-		return fmt.Sprintf("the state of block %d is not stored (the first block with state is %d)", e.Number, e.First)
+		return fmt.Sprintf("historical state is not available at block %d (the first block with state is %d)", e.Number, e.First)
 	case OfTries:
-		return fmt.Sprintf("the trie nodes of block %d, of which proofs and state roots are made, are not stored (the first block with trie nodes is %d)", e.Number, e.First)
+		return fmt.Sprintf("missing trie nodes of block %d, of which proofs and state roots are made (the first block with trie nodes is %d)", e.Number, e.First)
 	}
-	return fmt.Sprintf("block %d is not stored (the first block is %d)", e.Number, e.First)
+	return fmt.Sprintf("block %d is not available (the first block is %d)", e.Number, e.First)
 }
 
 // Extent returns where the history begins.

@@ -38,7 +38,7 @@ func TestCheckedNewestState(t *testing.T) {
 	}{
 		{"latest", again, jsonrpc.CodeServer},
 		{newest, again, jsonrpc.CodeServer},
-		{older, "pruned history unavailable", jsonrpc.CodePruned},
+		{older, "pruned history unavailable: block or historical state is not available", jsonrpc.CodePruned},
 	} {
 		for method, params := range map[string]string{
 			"eth_getBalance": `["0x00000000000000000000000000000000000000aa",%q]`,

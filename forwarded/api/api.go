@@ -126,7 +126,8 @@ func translate(err error) error {
 }
 
 var (
-	errPruned      = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
+	// Proxies before several nodes look for words of errPruned.
+	errPruned      = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable: block or historical state is not available"}
 	errUnsupported = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
 )
 

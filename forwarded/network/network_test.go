@@ -230,7 +230,7 @@ func TestErrors(t *testing.T) {
 		{forwardtest.Error{Code: -32015, Message: "VM execution error.", Data: "Reverted " + payload}, "3 execution reverted: hello " + payload},
 		{forwardtest.Error{Code: -32000, Message: "execution reverted: hello"}, "3 execution reverted: hello"},
 		{forwardtest.Error{Code: -32603, Message: "Error: VM Exception while processing transaction: reverted", Data: map[string]string{"data": payload}}, "3 execution reverted: hello " + payload},
-		{forwardtest.Error{Code: -32000, Message: "missing trie node 12 (path )"}, "4444 pruned history unavailable"},
+		{forwardtest.Error{Code: -32000, Message: "missing trie node 12 (path )"}, "4444 pruned history unavailable: block or historical state is not available"},
 		{forwardtest.Error{Code: -32602, Message: "invalid argument 0: bad"}, "-32602 invalid argument 0: bad"},
 		{forwardtest.Error{Code: -32010, Message: "insufficient funds for gas * price + value"}, "-32000 insufficient funds for gas * price + value"},
 		{forwardtest.Error{Code: -32603, Message: "http://10.0.0.1/secret is down"}, "-32000 no upstream node can answer now: try again later"},
@@ -252,12 +252,12 @@ func TestUnknownBlock(t *testing.T) {
 	w.atHead(100)
 	account, hash := `"0x00000000000000000000000000000000000000e1"`, `{"blockHash":"0x`+strings.Repeat("1", 64)+`"}`
 	for _, c := range []struct{ message, method, params, want string }{
-		{"header not found", "eth_getBalance", `[` + account + `,"0x5"]`, "4444 pruned history unavailable"},
+		{"header not found", "eth_getBalance", `[` + account + `,"0x5"]`, "4444 pruned history unavailable: block or historical state is not available"},
 		{"header for hash not found", "eth_getBalance", `[` + account + `,"latest"]`, "-32000 no upstream node can answer now: try again later"},
-		{"missing trie node 12 (path )", "eth_getBalance", `[` + account + `,"latest"]`, "4444 pruned history unavailable"},
+		{"missing trie node 12 (path )", "eth_getBalance", `[` + account + `,"latest"]`, "4444 pruned history unavailable: block or historical state is not available"},
 		{"header for hash not found", "eth_getBalance", `[` + account + `,` + hash + `]`, "-32000 header for hash not found"},
 		{"hash is not currently canonical", "eth_getBalance", `[` + account + `,` + hash + `]`, "-32000 hash is not currently canonical"},
-		{"missing trie node 12 (path )", "eth_getBalance", `[` + account + `,` + hash + `]`, "4444 pruned history unavailable"},
+		{"missing trie node 12 (path )", "eth_getBalance", `[` + account + `,` + hash + `]`, "4444 pruned history unavailable: block or historical state is not available"},
 		{"header for hash not found", "eth_getLogs", `[` + hash + `]`, "-32000 unknown block"},
 		{"finalized block not found", "debug_traceBlockByNumber", `["finalized"]`, "-32000 finalized block not found"},
 	} {

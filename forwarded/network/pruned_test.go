@@ -24,7 +24,7 @@ func TestRangeBelowHistory(t *testing.T) {
 	}
 	w := serve(t, newStore(t), nil, n)
 	w.atHead(1000)
-	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"%#x","toBlock":"%#x"}]`, first-1, 900), "4444 pruned history unavailable")
+	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"%#x","toBlock":"%#x"}]`, first-1, 900), "4444 pruned history unavailable: block or historical state is not available")
 	w.expect("eth_getBlockByNumber", fmt.Sprintf(`["%#x",false]`, first), fmt.Sprintf(`…"number":"%#x"`, first))
 	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"%#x","toBlock":"%#x"}]`, first, first+1), fmt.Sprintf(`…"blockNumber":"%#x"`, first))
 }
@@ -39,7 +39,7 @@ func TestLogsBelowHistoryUpToTheHead(t *testing.T) {
 		w := serve(t, newStore(t), nil, n)
 		w.atHead(400)
 		for range 3 {
-			w.expect("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"latest"}]`, "4444 pruned history unavailable")
+			w.expect("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"latest"}]`, "4444 pruned history unavailable: block or historical state is not available")
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestFeesBelowHistory(t *testing.T) {
 	}
 	w := serve(t, newStore(t), nil, n)
 	w.atHead(1000)
-	w.expect("eth_feeHistory", `["0x65","0x258"]`, "4444 pruned history unavailable")
+	w.expect("eth_feeHistory", `["0x65","0x258"]`, "4444 pruned history unavailable: block or historical state is not available")
 	w.expect("eth_getBlockByNumber", `["0x1f5",false]`, `…"number":"0x1f5"`)
 	w.expect("eth_feeHistory", `["many","0x258"]`, "…invalid hex or decimal integer")
 }
