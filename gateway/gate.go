@@ -68,8 +68,8 @@ func (g *gate) restricts(method string, rules *account.Rules) bool {
 func (g *gate) forbids(ctx context.Context, e *exchange, method *jsonrpc.Method, restricted bool, params []byte) *refusal {
 	switch {
 	case restricted && !e.key.Rules.ListsMethod(method.Name):
-		return forbidden(usage.Method, "method not allowed: "+g.network+" restricts "+method.Name+
-			" to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key")
+		return forbidden(usage.Method, notAvailable(method)+": "+g.network+
+			" restricts it to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key")
 	case e.key.Rules != nil:
 		return ruled(ctx, e.key.Rules, method, params)
 	}
@@ -148,7 +148,7 @@ func (g *gate) lacked(err error) *refusal {
 // contracts, a call is refused unless it is known to concern no other contract.
 func ruled(ctx context.Context, rules *account.Rules, method *jsonrpc.Method, params []byte) *refusal {
 	if !rules.AllowsMethod(method.Name) {
-		return forbidden(usage.Method, "method not allowed: the key's rules do not list "+method.Name)
+		return forbidden(usage.Method, notAvailable(method)+", whose rules do not list it")
 	}
 	if len(rules.Contracts) == 0 {
 		return nil
@@ -168,6 +168,12 @@ func ruled(ctx context.Context, rules *account.Rules, method *jsonrpc.Method, pa
 		}
 	}
 	return nil
+}
+
+// notAvailable is the beginning of the refusal of a method. By "not available", proxies before several nodes know that they
+// should send this method elsewhere, and that the server is not broken.
+func notAvailable(method *jsonrpc.Method) string {
+	return "method not allowed: " + method.Name + " is not available to this key"
 }
 
 // allowsContract reports whether the rules list a contract. They list only contracts of EVM
