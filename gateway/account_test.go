@@ -49,9 +49,9 @@ func testLimitsOfAccounts(t *testing.T) {
 		allowed int
 		want    string
 	}{
-		{"a rate, of which that of two seconds is saved up", of(rated), 2, "request rate of the account exceeded"},
-		{"a quota", of(daily), 3, "daily quota of the account exceeded"},
-		{"what holds for all accounts", of(standard), 2, "daily quota of the account exceeded"},
+		{"a rate, of which that of two seconds is saved up", of(rated), 2, "request rate of the account exceeded: rate limit reached"},
+		{"a quota", of(daily), 3, "daily quota of the account exceeded: reached the quota of the day"},
+		{"what holds for all accounts", of(standard), 2, "daily quota of the account exceeded: reached the quota of the day"},
 	} {
 		for n := range c.allowed {
 			if status, answer := ask(c.keys[n%2]); status != 200 {

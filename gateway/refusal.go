@@ -94,13 +94,19 @@ type spentDay struct {
 	Seconds float64 `json:"backoff_seconds"`
 }
 
+// tooFast is the refusal of calls over a rate. In a batch, only the message says so, and proxies look for "rate limit".
 func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
+	if reason == RefusedRate {
+		message += ": rate limit reached"
+	}
 	return &refusal{status: http.StatusTooManyRequests, reason: reason, cause: usage.Rate, wait: e.Wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
 			Data: backoff{see, e.Current, e.Allowed, e.Wait.Seconds()}}}
 }
 
+// overQuota is the refusal of calls over a quota. Proxies look for "reached the quota".
 func overQuota(message string, data spentDay, wait time.Duration) *refusal {
+	message += ": reached the quota of the day"
 	data.Seconds = wait.Seconds()
 	return &refusal{status: http.StatusTooManyRequests, reason: RefusedQuota, cause: usage.Quota, wait: wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message, Data: data}}

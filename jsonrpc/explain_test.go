@@ -11,8 +11,8 @@ func TestExplain(t *testing.T) {
 		message string
 		want    string
 	}{
-		{-32005, "daily quota of the account exceeded", "quota"},
-		{-32005, "request rate exceeded", "rate"},
+		{-32005, "daily quota of the account exceeded: reached the quota of the day", "quota"},
+		{-32005, "request rate exceeded: rate limit reached", "rate"},
 		{-32005, "the server is busy: try again later", "busy"},
 		{-32005, "the store cannot be reached: try again later", "store"},
 		{-32005, "the network is being taken out of service", "unserved"},
