@@ -34,10 +34,11 @@ func (f *LogFilter) values() int {
 	return n
 }
 
-// CheckSize returns an error if a filter has too many addresses and topics.
+// CheckSize returns an error if a filter has too many addresses and topics. By its words "filters" and "current limit is",
+// those of another service, proxies know that they should divide the addresses among several calls.
 func (f *LogFilter) CheckSize() error {
 	if n := f.values(); n > maxFilterValues {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxFilterValues, n)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics: the query has %d filters, and the current limit is %d", n, maxFilterValues)
 	}
 	return nil
 }
