@@ -130,7 +130,7 @@ func TestCalls(t *testing.T) {
 		{"a short slot", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"state":{"0x00":` + word1 + `}}}]`,
 			`{"code":-32602,"message":"invalid argument 2: SLOT: state: 0x00: hex string has length 2, want 64 for common.Hash"}`},
 		{"a block override that cannot be", "eth_call", `[{"to":"SLOT"},"latest",null,{"withdrawals":[]}]`,
-			`{"code":-32602,"message":"invalid argument 3: withdrawals: this block override is not supported for this method"}`},
+			`{"code":-32602,"message":"invalid argument 3: withdrawals: this method takes no such block override"}`},
 		{"the same as null", "eth_call", `[{"to":"SLOT"},"latest",null,{"withdrawals":null}]`, word42},
 		{"null after a block override", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"code":"0x435f5260205ff3"}},{"number":"0x2a","number":null}]`, key0},
 		{"too many arguments", "eth_call", `[{},"latest",{},{},1]`, `{"code":-32602,"message":"too many arguments, want at most 4"}`},

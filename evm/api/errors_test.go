@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"ashlar/evm/execute"
@@ -38,5 +39,16 @@ func TestNodesErrorsAreTranslated(t *testing.T) {
 		if !errors.As(err, &answered) || answered.Code != c.code || answered.Message != c.message {
 			t.Errorf("%v is answered by %v, expected code %d and %q", c.err, err, c.code, c.message)
 		}
+	}
+}
+
+// Proxies before several nodes learn from words of an error whether a node lacks a method. They send the method elsewhere if
+// a network has no index for it, but not because of one call with a member that the method does not take.
+func TestProxiesLearnWhatIsMissing(t *testing.T) {
+	if !strings.HasPrefix(errNoTraceIndex.Message, "the method is not available") {
+		t.Errorf("no trace index: %s", errNoTraceIndex.Message)
+	}
+	if strings.Contains(errNoOverride.Error(), "not supported") {
+		t.Errorf("an override: %s", errNoOverride)
 	}
 }

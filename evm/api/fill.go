@@ -81,7 +81,7 @@ func unfillable(raw []byte) (why, err error) {
 	})
 	switch {
 	case blobs:
-		why = refused(`"blobs" is not supported for this RPC method: expected blobVersionedHashes`)
+		why = refused(`"blobs" cannot be filled in: expected blobVersionedHashes`)
 	case data != nil && input != nil && !bytes.Equal(*data, *input):
 		why = refused(`both "data" and "input" are set and not equal. Please use "input" to pass transaction call data`)
 	}

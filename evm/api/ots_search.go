@@ -20,8 +20,8 @@ import (
 // maxSearchedPage is the largest page size of a search for transactions.
 const maxSearchedPage = 100
 
-// errNoTraceIndex means that a network has no trace index.
-var errNoTraceIndex = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "this network has no trace index, which the method needs: it is made if the network is imported with trace_index"}
+// errNoTraceIndex means that a network has no trace index. By its first words, proxies send the method elsewhere.
+var errNoTraceIndex = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the method is not available: this network has no trace index: it is made if the network is imported with trace_index"}
 
 // searchMethods describes the methods that search the transactions of an address.
 func (a *API) searchMethods(p parameters) []jsonrpc.Method {

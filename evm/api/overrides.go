@@ -12,7 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-var errNoOverride = errors.New("this block override is not supported for this method")
+// errNoOverride does not say that something is not supported: proxies would conclude that the node lacks the method.
+var errNoOverride = errors.New("this method takes no such block override")
 
 // parseStateOverrides decodes an object that maps addresses to changes of accounts.
 func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {

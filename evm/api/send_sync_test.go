@@ -95,7 +95,7 @@ func TestFillTransaction(t *testing.T) {
 		"contract creation without any data provided": {"from": o.sender},
 		"both gasPrice and (maxFeePerGas":             {"to": logger, "gasPrice": "0x1", "maxFeePerGas": "0x1"},
 		"need at least 1 blob":                        {"to": logger, "blobVersionedHashes": []any{}},
-		`\"blobs\" is not supported`:                  {"from": o.sender, "to": logger, "blobs": []any{"0x00"}},
+		`\"blobs\" cannot be filled in`:               {"from": o.sender, "to": logger, "blobs": []any{"0x00"}},
 		"chainId does not match":                      {"to": logger, "gas": "0x5208", "chainId": "0x99"},
 		`both \"data\" and \"input\"`:                 {"to": logger, "data": "0x12", "input": "0x34"},
 	} {
