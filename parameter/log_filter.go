@@ -38,7 +38,7 @@ func (f *LogFilter) values() int {
 // those of another service, proxies know that they should divide the addresses among several calls.
 func (f *LogFilter) CheckSize() error {
 	if n := f.values(); n > maxFilterValues {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics: the query has %d filters, and the current limit is %d", n, maxFilterValues)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics: the query filters by %d, and the current limit is %d", n, maxFilterValues)
 	}
 	return nil
 }

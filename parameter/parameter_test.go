@@ -235,7 +235,7 @@ func TestLogFilterSize(t *testing.T) {
 		t.Error(err)
 	}
 	f.Topics[2] = append(f.Topics[2], common.Hash{})
-	const want = "too many addresses and topics: the query has 5001 filters, and the current limit is 5000"
+	const want = "too many addresses and topics: the query filters by 5001, and the current limit is 5000"
 	if err := f.CheckSize(); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

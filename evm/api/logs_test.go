@@ -114,8 +114,8 @@ func TestLogFilterErrors(t *testing.T) {
 		{`{"topics":[[[]]]}`, -32602, `invalid argument 0: invalid topic(s)`},
 		{`{"topics":["0x22"]}`, -32602, `invalid argument 0: hex string has length 2, want 64 for common.Hash`},
 		{`{"topics":[null,null,null,null,null]}`, -32602, `invalid argument 0: exceed max topics`},
-		{`{"address":` + many(address, 5001) + `}`, -32602, `too many addresses and topics: the query has 5001 filters, and the current limit is 5000`},
-		{`{"address":` + many(address, 3000) + `,"topics":[null,` + many(topic, 1000) + `,` + many(topic, 1500) + `]}`, -32602, `too many addresses and topics: the query has 5500 filters, and the current limit is 5000`},
+		{`{"address":` + many(address, 5001) + `}`, -32602, `too many addresses and topics: the query filters by 5001, and the current limit is 5000`},
+		{`{"address":` + many(address, 3000) + `,"topics":[null,` + many(topic, 1000) + `,` + many(topic, 1500) + `]}`, -32602, `too many addresses and topics: the query filters by 5500, and the current limit is 5000`},
 	} {
 		got := s.failure(t, "eth_getLogs", json.RawMessage(test.filter))
 		hinted := strings.Contains(test.filter, "newest") // with the tags there are
