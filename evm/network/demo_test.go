@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdsa"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"slices"
@@ -131,6 +132,41 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 		}
 		if blocks == 1 || blocks == 60 {
 			t.Errorf("%s: the transactions took %d blocks, expected some", name, blocks)
+		}
+	}
+}
+
+// Blocks are made from the pool itself, so what the pool says of a transaction is the answer: one that is sent
+// again is refused as by a node.
+func TestDemoRefusesATransactionSentAgain(t *testing.T) {
+	shown, store, place := fullDemo(t, 0)
+	n, m := startMiner(t, shown, store, place)
+	ctx, stop := context.WithCancel(t.Context())
+	var running errgroup.Group
+	running.Go(func() error { return m.runPool(ctx) })
+	defer func() {
+		stop()
+		if err := running.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	examples, key := visitor(t, shown)
+	raw, err := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
+		ChainID: n.executor.Config().ChainID, To: &examples.Sender, Gas: 100_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
+	}).MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods, err := n.live.Methods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{})
+	for _, want := range []string{`"result":"0x`, `"error":{"code":-32000,"message":"already known"}`} {
+		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["%#x"]}`, raw)
+		if got := string(server.Answer(t.Context(), []byte(request), nil)); !strings.Contains(got, want) {
+			t.Errorf("answered %s, want %s", got, want)
 		}
 	}
 }

@@ -54,8 +54,11 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	warnOfUnknownFork(s.Name, n.config)
 	n.catchUp = s.CatchUp
 	config := api.Config{
-		ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, BadBlocks: n.badBlocks, Filters: s.Filters,
+		ClientVersion: s.Version.Client, Syncing: n.syncing, BadBlocks: n.badBlocks, Filters: s.Filters,
 		Log: slog.With("network", s.Name), StrictClients: n.entries.Pending == pendingStrict,
+	}
+	if n.checked != nil || len(n.entries.Source) > 0 {
+		config.Forward = n.forward
 	}
 	if n.entries.Scripts {
 		config.Workers = s.Workers
@@ -133,17 +136,16 @@ func (n *network) badBlocks() []*execute.CheckError {
 }
 
 // forward sends a transaction to the nodes that are followed, or to those that answer. The
-// blocks of a network without nodes are made from its pool.
+// network has nodes.
 func (n *network) forward(ctx context.Context, raw []byte) error {
 	switch {
 	case n.passing != nil:
 		return send(ctx, n.passing.supplier.Pursuit, raw)
 	case n.following != nil:
 		return n.following.forward(ctx, raw)
-	case n.checked != nil:
+	default:
 		return n.checked.send(ctx, raw)
 	}
-	return nil
 }
 
 // Status implements [family.Network].
