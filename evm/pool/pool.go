@@ -36,13 +36,14 @@ import (
 type Limits struct {
 	Transactions int           // total
 	Bytes        int           // total, in network encoding, blobs included
-	PerSender    int           // transactions per sender
+	Executable   int           // executable transactions per sender; adding one visits all of them
+	Waiting      int           // transactions per sender that wait for an earlier nonce
 	Lifetime     time.Duration // after which a transaction is dropped
 }
 
 // DefaultLimits returns limits similar to geth's.
 func DefaultLimits() Limits {
-	return Limits{Transactions: 6144, Bytes: 256 << 20, PerSender: 64, Lifetime: 3 * time.Hour}
+	return Limits{Transactions: 6144, Bytes: 256 << 20, Executable: 1024, Waiting: 64, Lifetime: 3 * time.Hour}
 }
 
 // The least increase of the fees of a replacement, in percent. Blob transactions are
@@ -207,7 +208,7 @@ func (p *Pool) admissible(ctx context.Context, w *entry) (of *sender, replaced *
 	if err = p.checkDelegations(of, w); err != nil {
 		return nil, nil, err
 	}
-	replaced, err = of.place(w.tx, p.limits.PerSender)
+	replaced, err = of.place(w.tx, p.limits)
 	return of, replaced, err
 }
 

@@ -121,8 +121,26 @@ func TestBalanceIgnoresQueuedTransactions(t *testing.T) {
 	b.waits("0:0 0:1 (0:3+1)")
 }
 
+// Transactions that wait for an earlier nonce have a limit of their own, below that of executable ones.
+func TestPerSender(t *testing.T) {
+	b := newBench(t, Limits{Transactions: 20, Bytes: 1 << 20, Executable: 10, Waiting: 3, Lifetime: time.Hour})
+	for nonce := range uint64(5) {
+		b.add(b.transfer(0, nonce, 10, 3))
+	}
+	for nonce := uint64(6); nonce < 9; nonce++ {
+		b.add(b.transfer(0, nonce, 10, 3))
+	}
+	b.refuse(b.transfer(0, 9, 10, 3), "account limit exceeded: pooled 3 txs")
+	b.add(b.transfer(0, 7, 20, 4)) // a replacement
+	b.waits("0:0 0:1 0:2 0:3 0:4 (0:6+2)")
+	b.add(b.transfer(0, 5, 10, 3)) // makes those executable that wait for it
+	b.add(b.transfer(0, 9, 10, 3))
+	b.refuse(b.transfer(0, 10, 10, 3), "account limit exceeded: pooled 10 txs")
+	b.add(b.transfer(0, 11, 10, 3))
+}
+
 func TestBounds(t *testing.T) {
-	b := newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, PerSender: 3, Lifetime: time.Hour})
+	b := newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, Executable: 3, Waiting: 3, Lifetime: time.Hour})
 	for nonce := range uint64(3) {
 		b.add(b.transfer(0, nonce, 10, 3))
 	}
@@ -194,7 +212,7 @@ func TestEvictions(t *testing.T) {
 	b.add(large(3, 3, 50)) // evicts two
 	b.waits("1:0 3:0")
 
-	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, PerSender: 3, Lifetime: time.Hour})
+	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, Executable: 3, Waiting: 3, Lifetime: time.Hour})
 	b.add(b.transfer(0, 0, 20, 1))
 	b.add(b.transfer(0, 1, 20, 7))
 	b.add(b.transfer(1, 0, 20, 2))

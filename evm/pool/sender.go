@@ -113,17 +113,25 @@ func (s *sender) isReserved(w *entry) bool {
 	return slices.ContainsFunc(s.executable(), other)
 }
 
-// place returns which transaction one replaces, or an error if it cannot replace that one, or if there are
-// too many.
-func (s *sender) place(tx *types.Transaction, most int) (replaced *entry, err error) {
+// place returns which transaction one replaces, or an error if it cannot replace that one, or if there are too
+// many of its kind, executable or waiting for an earlier nonce.
+func (s *sender) place(tx *types.Transaction, most Limits) (replaced *entry, err error) {
 	replaced = s.byNonce[tx.Nonce()]
 	if replaced != nil && !outbids(tx, replaced.tx) {
 		return nil, txpool.ErrReplaceUnderpriced
 	}
-	if replaced == nil && len(s.byNonce) >= most {
-		return nil, fmt.Errorf("%w: pooled %d txs", txpool.ErrAccountLimitExceeded, len(s.byNonce))
+	if replaced != nil || len(s.byNonce) < min(most.Executable, most.Waiting) {
+		return replaced, nil
 	}
-	return replaced, nil
+	executable := len(s.executable())
+	pooled, limit := len(s.byNonce)-executable, most.Waiting
+	if tx.Nonce() == s.nonce+uint64(executable) {
+		pooled, limit = executable, most.Executable
+	}
+	if pooled >= limit {
+		return nil, fmt.Errorf("%w: pooled %d txs", txpool.ErrAccountLimitExceeded, pooled)
+	}
+	return nil, nil
 }
 
 // outbids reports whether tx pays enough to replace other.
