@@ -193,39 +193,6 @@ func TestReturned(t *testing.T) {
 	b.waits("0:1 0:2")
 }
 
-// Cheaper transactions are evicted only if that makes enough space.
-func TestEvictions(t *testing.T) {
-	b := newBench(t, DefaultLimits())
-	b.add(b.transfer(0, 0, 20, 1))
-	b.add(b.transfer(1, 0, 20, 9))
-	b.add(b.transfer(2, 0, 20, 2))
-	b.pool.limits.Bytes = b.pool.bytes
-	large := func(who int, tip int64, data int) *types.Transaction {
-		return b.sign(who, &types.DynamicFeeTx{
-			ChainID: b.config.ChainID, Gas: 30000, To: &common.Address{1}, Data: make([]byte, data),
-			GasFeeCap: big.NewInt(30 * gwei), GasTipCap: big.NewInt(tip * gwei),
-		})
-	}
-	b.refuse(large(3, 2, 50), "transaction underpriced")  // evicting the first is not enough, and the next pays as much
-	b.refuse(large(2, 8, 200), "transaction underpriced") // nor is it together with the one to be replaced
-	b.waits("0:0 1:0 2:0")
-	b.add(large(3, 3, 50)) // evicts two
-	b.waits("1:0 3:0")
-
-	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, Executable: 3, Waiting: 3, Lifetime: time.Hour})
-	b.add(b.transfer(0, 0, 20, 1))
-	b.add(b.transfer(0, 1, 20, 7))
-	b.add(b.transfer(1, 0, 20, 2))
-	b.add(b.transfer(1, 1, 20, 9))
-	b.refuse(b.transfer(1, 2, 20, 6), "transaction underpriced") // all cheaper ones have dependents that are not
-	b.waits("0:0 0:1 1:0 1:1")
-	b.add(b.transfer(2, 0, 20, 8))
-	b.waits("0:0 1:0 1:1 2:0")
-	b.refuse(b.transfer(0, 1, 20, 1), "transaction underpriced")
-	b.refuse(b.transfer(0, 1, 20, 6), "transaction underpriced") // it cannot evict one on which it depends
-	b.waits("0:0 1:0 1:1 2:0")
-}
-
 // blobs returns a transaction with one blob, and without a sidecar if it is nil.
 func (b *bench) blobs(sidecar *types.BlobTxSidecar) *types.BlobTx {
 	tx := &types.BlobTx{
