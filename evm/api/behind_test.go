@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/chain"
+	"ashlar/evm/pool"
+	"ashlar/internal/await"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -18,7 +22,7 @@ import (
 // TestPoolBehindTheHead: the pool follows a new block some milliseconds after clients see it. A client that has seen its
 // ether arrive spends it at once, and must not be refused.
 func TestPoolBehindTheHead(t *testing.T) {
-	o := serveOpen(t)
+	o := serveBehind(t)
 	next, err := crypto.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +69,47 @@ func TestPoolBehindTheHead(t *testing.T) {
 	if err := <-kept; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestPoolOnADroppedBranch: the pool is at a block that a reorganization to a lower head has dropped.
+func TestPoolOnADroppedBranch(t *testing.T) {
+	o := serveBehind(t)
+	view, err := o.chain.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.send(0)
+	o.mine()
+	o.mine()
+	if err := o.follower.SetHead(t.Context(), view.Head().Hash, chain.Ref{}, chain.Ref{}); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan string, 1)
+	go func() {
+		answer <- string(o.Answer(t.Context(), []byte(requestOf(t, "eth_getTransactionCount", o.sender, "pending")), nil))
+	}()
+	time.Sleep(50 * time.Millisecond) // for the request to find the pool on the other branch
+	ctx, stop := context.WithCancel(t.Context())
+	kept := make(chan error, 1)
+	go func() { kept <- o.chain.RunPool(ctx, nil) }()
+	if got := <-answer; !strings.Contains(got, `"result":"0x0"`) {
+		t.Errorf("%s, expected 0x0", got)
+	}
+	stop()
+	if err := <-kept; err != nil {
+		t.Error(err)
+	}
+}
+
+// serveBehind is serveOpen with calls that wait for the pool for as long as a busy machine needs.
+func serveBehind(t *testing.T) *open {
+	t.Helper()
+	o := serveOpen(t)
+	limits := pool.DefaultLimits()
+	limits.Behind = await.Patience
+	o.chain.SetPool(pool.New(o.chain.Executor().Config(), limits))
+	o.mine()
+	return o
 }
 
 // TestPoolStaysBehind: a pool that cannot follow the head takes transactions as of the head that it has.

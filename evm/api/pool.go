@@ -111,7 +111,8 @@ func (a *API) submit(ctx context.Context, raw []byte) (hash common.Hash, err err
 	}
 	if err := a.take(ctx, waiting, tx, raw); err != nil {
 		var known *jsonrpc.Error
-		if ctx.Err() != nil || errors.As(err, &known) {
+		var unread *pool.StateError
+		if ctx.Err() != nil || errors.As(err, &known) || errors.As(err, &unread) {
 			return hash, err
 		}
 		return hash, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"ashlar/evm/source/node"
@@ -139,4 +140,34 @@ func TestOlderFromOtherNetwork(t *testing.T) {
 			t.Errorf("%s: %v after %d questions, want %q", name, err, identified, want)
 		}
 	}
+}
+
+// TestOlderFromServersBehindOneURL: one of them is of another network, which shows after others have had blocks.
+func TestOlderFromServersBehindOneURL(t *testing.T) {
+	o := newOlderStart(t)
+	id, genesis, err := o.node("right").Identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, first := o.node("many"), o.archive.Extent().Blocks
+	var identified atomic.Int64
+	n.network = func() (uint64, common.Hash, error) {
+		if identified.Add(1) == 2 {
+			return id + 1, genesis, nil
+		}
+		return id, genesis, nil
+	}
+	n.asked = func() error {
+		if o.archive.Extent().Blocks < first && identified.Load() == 1 {
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	}
+	if err := o.fetch(t.Context(), n); err != nil || o.archive.Extent().Blocks != 0 {
+		t.Errorf("%v, %+v", err, o.archive.Extent())
+	}
+	if got := identified.Load(); got != 3 {
+		t.Errorf("identified %d times, want 3", got)
+	}
+	o.verify()
 }

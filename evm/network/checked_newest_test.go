@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,11 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/internal/fakenode"
 	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // TestCheckedNewestState: a node that proves the state of its newest block only may have gone on to the next one
@@ -31,6 +37,14 @@ func TestCheckedNewestState(t *testing.T) {
 	s := serveChecked(t, genesis, nil, &Entries{Upstream: nodesOf(node), Quorum: 1})
 	s.await(head)
 	const again = "the nodes do not have the state of the newest block any more: try again"
+	refused := func(method, params string, code int, message string) {
+		t.Helper()
+		_, err := s.try(new(json.RawMessage), method, params)
+		var got *jsonrpc.Error
+		if !errors.As(err, &got) || got.Code != code || got.Message != message {
+			t.Errorf("%s%s: %v, want %d %s", method, params, err, code, message)
+		}
+	}
 	newest, older := fmt.Sprintf("%#x", head.NumberU64()), fmt.Sprintf("%#x", head.NumberU64()-1)
 	for _, test := range []struct {
 		block, message string
@@ -45,13 +59,19 @@ func TestCheckedNewestState(t *testing.T) {
 			"eth_getProof":   `["0x00000000000000000000000000000000000000aa",[],%q]`,
 			"eth_call":       `[{"to":"0x00000000000000000000000000000000000000aa"},%q]`,
 		} {
-			_, err := s.try(new(json.RawMessage), method, fmt.Sprintf(params, test.block))
-			var got *jsonrpc.Error
-			if !errors.As(err, &got) || got.Code != test.code || got.Message != test.message {
-				t.Errorf("%s of %s: %v, want %d %s", method, test.block, err, test.code, test.message)
-			}
+			refused(method, fmt.Sprintf(params, test.block), test.code, test.message)
 		}
 	}
+	// The pool reads the sender's state. The error has neither the URL nor the words of the node.
+	tx := types.MustSignNewTx(crypto.ToECDSAUnsafe(common.Hash{31: 1}.Bytes()), types.LatestSigner(genesis.Config), &types.DynamicFeeTx{
+		ChainID: genesis.Config.ChainID, Gas: 100_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(500 * params.GWei),
+		To: new(common.Address),
+	})
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("eth_sendRawTransaction", fmt.Sprintf(`["%#x"]`, raw), jsonrpc.CodeServer, again)
 }
 
 // withoutProofs refuses eth_getProof as reth does for blocks out of its window.

@@ -15,35 +15,52 @@ var errNoHead = errors.New("the network has no head yet")
 // a service at once if there is a head.
 const firstHeadTime = 5 * time.Second
 
-// nextHeadTime is how long AwaitHead waits. A Reset takes milliseconds; one that fails is tried again and again.
-const nextHeadTime = time.Second
+// Head returns the header of the last head that the pool has adapted to, nil before the first.
+func (p *Pool) Head() *types.Header {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.adapted
+}
 
 // AwaitHead waits until reached is true of the pool's head. A client that has seen its transaction in the newest block
-// sends the next one at once: judged by the block before, it might be refused. AwaitHead gives up after nextHeadTime,
-// without an error, as the pool can be used at an older head.
+// sends the next one at once: judged by the block before, it might be refused. The pool can be used at an older
+// head, so AwaitHead gives up without an error when calls have waited for [Limits].Behind. Further calls do not wait
+// until the pool has caught up: Reset may fail for long.
 func (p *Pool) AwaitHead(ctx context.Context, reached func(*types.Header) bool) error {
-	_, err := p.await(ctx, nextHeadTime, func(head Head) bool { return head.Header != nil && reached(head.Header) })
+	p.mutex.Lock()
+	if p.behind.IsZero() {
+		p.behind = time.Now()
+	}
+	left := p.limits.Behind - time.Since(p.behind)
+	p.mutex.Unlock()
+	has, err := p.await(ctx, left, func(_, adapted *types.Header) bool { return adapted != nil && reached(adapted) })
+	if has {
+		p.mutex.Lock()
+		p.behind = time.Time{}
+		p.mutex.Unlock()
+	}
 	return err
 }
 
 // awaitFirst waits until the pool has a head. It returns errNoHead if there is none in time.
 func (p *Pool) awaitFirst(ctx context.Context) error {
-	has, err := p.await(ctx, firstHeadTime, func(head Head) bool { return head.Header != nil })
+	has, err := p.await(ctx, firstHeadTime, func(head, _ *types.Header) bool { return head != nil })
 	if err == nil && !has {
 		err = errNoHead
 	}
 	return err
 }
 
-// await waits until is is true of the pool's head, and reports whether it was in time.
-func (p *Pool) await(ctx context.Context, limit time.Duration, is func(Head) bool) (bool, error) {
+// await waits until is is true of the pool's head, and of the last one that it has adapted to; each may be nil. It
+// reports whether it was in time.
+func (p *Pool) await(ctx context.Context, limit time.Duration, is func(head, adapted *types.Header) bool) (bool, error) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
 		p.mutex.Lock()
-		head, moved := p.head, p.moved
+		head, adapted, moved := p.head.Header, p.adapted, p.moved
 		p.mutex.Unlock()
-		if is(head) {
+		if is(head, adapted) {
 			return true, nil
 		}
 		select {
@@ -54,4 +71,10 @@ func (p *Pool) await(ctx context.Context, limit time.Duration, is func(Head) boo
 			return false, nil
 		}
 	}
+}
+
+// wake ends the waits of await, which look again. The mutex is held.
+func (p *Pool) wake() {
+	close(p.moved)
+	p.moved = make(chan struct{})
 }

@@ -39,11 +39,12 @@ type Limits struct {
 	Executable   int           // executable transactions per sender; adding one visits all of them
 	Waiting      int           // transactions per sender that wait for an earlier nonce
 	Lifetime     time.Duration // after which a transaction is dropped
+	Behind       time.Duration // how long calls wait for a newer head, see AwaitHead
 }
 
 // DefaultLimits returns limits similar to geth's.
 func DefaultLimits() Limits {
-	return Limits{Transactions: 6144, Bytes: 256 << 20, Executable: 1024, Waiting: 64, Lifetime: 3 * time.Hour}
+	return Limits{Transactions: 6144, Bytes: 256 << 20, Executable: 1024, Waiting: 64, Lifetime: 3 * time.Hour, Behind: time.Second}
 }
 
 // The least increase of the fees of a replacement, in percent. Blob transactions are
@@ -68,7 +69,9 @@ type Pool struct {
 
 	mutex         sync.Mutex
 	head          Head                       // guarded by mutex
-	moved         chan struct{}              // guarded by mutex; closed and replaced by each Reset
+	adapted       *types.Header              // guarded by mutex; of the head that the last Reset to succeed was for
+	moved         chan struct{}              // guarded by mutex; see wake
+	behind        time.Time                  // guarded by mutex; since when calls have waited for a newer head; zero: none waits
 	senders       map[common.Address]*sender // guarded by mutex
 	byHash        map[common.Hash]*entry     // guarded by mutex
 	bytes         int                        // guarded by mutex
@@ -95,8 +98,8 @@ func New(config *params.ChainConfig, limits Limits) *Pool {
 	}
 }
 
-// Add adds a transaction, or returns why it is rejected. A blob transaction must come with
-// its blobs.
+// Add adds a transaction, or returns why it is rejected, or a [StateError]. A blob transaction must come
+// with its blobs.
 func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 	return p.add(ctx, &entry{tx: tx})
 }
@@ -257,8 +260,7 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 	p.mutex.Lock()
 	before := p.head.Header
 	p.head = head
-	close(p.moved)
-	p.moved = make(chan struct{})
+	p.wake()
 	forked := before != nil && p.config.LatestFork(before.Time) != p.config.LatestFork(head.Header.Time)
 	err := p.review(ctx, forked)
 	p.mutex.Unlock()
@@ -270,6 +272,10 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 			_ = p.Add(ctx, tx) // may fail: the new branch may include it
 		}
 	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.adapted = head.Header
+	p.wake()
 	return nil
 }
 

@@ -28,11 +28,19 @@ type sender struct {
 
 func newSender() *sender { return &sender{byNonce: make(map[uint64]*entry)} }
 
-// read reads the account from a state.
+// StateError means that the state of a sender could not be read. It says nothing about the transaction.
+type StateError struct{ Err error }
+
+func (e *StateError) Error() string { return "read the sender's account: " + e.Err.Error() }
+
+// Unwrap returns why the state could not be read.
+func (e *StateError) Unwrap() error { return e.Err }
+
+// read reads the account from a state. An error is a [StateError].
 func (s *sender) read(ctx context.Context, state evm.State, address common.Address) error {
 	account, err := state.Account(ctx, evm.AccountKey(state, address))
 	if err != nil {
-		return fmt.Errorf("read the sender's account: %w", err)
+		return &StateError{err}
 	}
 	s.nonce, s.balance, s.hasCode = 0, new(big.Int), false
 	if account != nil {

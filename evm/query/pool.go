@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ashlar/evm/pool"
+	"ashlar/limit"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -24,13 +25,15 @@ func (c *Chain) AwaitPool(ctx context.Context) (*pool.Pool, error) {
 	if err != nil {
 		return waiting, nil // no head yet: the pool waits for the first one
 	}
-	return waiting, waiting.AwaitHead(ctx, func(head *types.Header) bool {
-		if head.Number.Uint64() > first.head.Number {
-			return true
-		}
+	reached := func(head *types.Header) bool {
 		now, err := c.View() // another one after a reorganization
-		return err == nil && head.Hash() == now.head.Hash
-	})
+		number := head.Number.Uint64()
+		return err == nil && (head.Hash() == now.head.Hash || first.head.Number < number && number <= now.head.Number)
+	}
+	if head := waiting.Head(); head == nil || reached(head) {
+		return waiting, nil
+	}
+	return waiting, limit.Yield(ctx, func() error { return waiting.AwaitHead(ctx, reached) })
 }
 
 // RunPool resets the chain's pool at every new head, until ctx is done. Transactions

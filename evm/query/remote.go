@@ -148,7 +148,7 @@ var ErrHeadState = errors.New("the nodes do not have the state of the newest blo
 // verified.
 func (s remoteState) explain(ctx context.Context, err error) error {
 	jsonrpc.Weaken(ctx, jsonrpc.Proven)
-	if s.number == s.view.head.Number && upstream.LacksHistory(err) {
+	if s.number == s.view.head.Number && !s.view.dropped && upstream.LacksHistory(err) {
 		return fmt.Errorf("%w: %w", ErrHeadState, err)
 	}
 	return s.view.chain.archive.Explain(s.number, s.kind, err)

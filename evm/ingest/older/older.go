@@ -75,6 +75,7 @@ type Source struct {
 type candidate struct {
 	Node
 	identified bool      // since it last failed: another one may be behind its URL then
+	served     bool      // it has had blocks of this network
 	until      time.Time // not asked before; zero if it did not fail
 	wait       *backoff.ExponentialBackOff
 	failures   int // in a row
@@ -117,7 +118,7 @@ func (s *Source) addBatch(ctx context.Context) error {
 		switch {
 		case err == nil:
 			from.wait.Reset()
-			from.failures, from.until = 0, time.Time{}
+			from.failures, from.until, from.served = 0, time.Time{}, true
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -134,7 +135,8 @@ func (s *Source) addBatch(ctx context.Context) error {
 func (s *Source) failed(from *candidate, err error) error {
 	from.failures++
 	from.identified = false
-	if other := errors.Is(err, errOtherNetwork); other || from.failures >= s.pace.Tries {
+	// Of several servers behind one URL, one may be of another network for a time.
+	if other := errors.Is(err, errOtherNetwork) && !from.served; other || from.failures >= s.pace.Tries {
 		s.nodes = slices.DeleteFunc(s.nodes, func(c *candidate) bool { return c == from })
 		if !other {
 			err = fmt.Errorf("%w; given up after %d failures in a row", err, from.failures)
