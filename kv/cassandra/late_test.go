@@ -117,13 +117,19 @@ func TestWriteWaits(t *testing.T) {
 			}()
 		}
 	}
+	readEnds := func() {
+		if err := await.Receive(t, "a read", reads[s]); !errors.Is(err, kv.ErrUnavailable) {
+			t.Errorf("a read while the nodes are away for longer than it is tried: %v, expected ErrUnavailable", err)
+		}
+	}
 	for sort, c := range []struct {
-		what string
-		away time.Duration
-		set  func()
+		what   string
+		away   time.Duration // at least
+		set    func()
+		before func() // the nodes are back
 	}{
-		{"count the size", cassandra.ReadPatience + time.Second, read},
-		{"renew the lease", cassandra.DefaultLease/2 + time.Second, s.Resume},
+		{"count the size", cassandra.ReadPatience + time.Second, read, readEnds},
+		{"renew the lease", cassandra.DefaultLease/2 + time.Second, s.Resume, func() {}},
 	} {
 		nodes.Store(true)
 		c.set()
@@ -138,13 +144,11 @@ func TestWriteWaits(t *testing.T) {
 			t.Fatalf("%s: %v while the nodes are away, expected that the write waits", c.what, err)
 		case <-time.After(c.away):
 		}
+		c.before()
 		nodes.Store(false)
 		if err := <-written; err != nil {
 			t.Errorf("%s: %v", c.what, err)
 		}
-	}
-	if err := await.Receive(t, "a read", reads[s]); !errors.Is(err, kv.ErrUnavailable) {
-		t.Errorf("a read while the nodes are away for longer than it is tried: %v, expected ErrUnavailable", err)
 	}
 	if err := await.Receive(t, "a patient read", reads[reader]); err != nil {
 		t.Errorf("a read with more patience: %v", err)
