@@ -67,6 +67,13 @@ var noBlock = []string{
 // beyondHead is part of geth's message for a range of logs that ends above its head.
 const beyondHead = "range extends beyond current head"
 
+// Parts of messages with which another Ashlar refuses a call, and names its network. A name, such as
+// mainnet-archive, says nothing.
+const (
+	methodNotAllowed  = "method not allowed"
+	networkNotAllowed = "network not allowed"
+)
+
 // patterns of messages, in lower case, by what they mean. Nodes and providers have no common
 // codes. The first match counts. Exceptions of geth's tracers in JavaScript, which clients write and
 // whose messages are theirs, name their place in <eval>.
@@ -74,7 +81,13 @@ var patterns = []struct {
 	fault fault
 	texts []string
 }{
-	{answered, []string{"<eval>:", "execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced"}},
+	{answered, []string{
+		"<eval>:", "execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced",
+		networkNotAllowed,
+	}},
+	{unsupported, []string{methodNotAllowed}},
+	// Of another Ashlar. Those of older ones do not end with "try again later", and name what is not stored, or a problem.
+	{failed, []string{"no upstream can answer", "node's answer is false", "no head yet", "out of service"}},
 	{pruned, []string{
 		"missing trie node", "pruned", "historical state", "state is not available", "state not available", "state unavailable",
 		"history unavailable", "distance to target block exceeds", "archive", "no state available",
@@ -82,7 +95,7 @@ var patterns = []struct {
 	{pruned, noBlock},
 	{unsupported, []string{
 		"method not found", "does not exist/is not available", "method not supported", "unsupported method", "method is not available",
-		"method not available", "not whitelisted", "method is not whitelisted", "not implemented", "method not allowed",
+		"method not available", "not whitelisted", "method is not whitelisted", "not implemented",
 	}},
 	{throttled, []string{
 		"rate limit", "request rate", "too many requests", "request limit", "daily request count", "capacity", "compute units", "credits", "quota", "throttle",
@@ -186,12 +199,12 @@ var tooMuch = []string{
 }
 
 // notTooMuch are parts of messages with the code of a limit that are not about the range or the logs.
-var notTooMuch = []string{"rate", "requests", "limit exceeded", "request count", "quota", "busy", "try again"}
+var notTooMuch = []string{"rate", "requests", "limit exceeded", "request count", "quota", "busy", "try again", "out of service"}
 
 // IsTooMuch reports whether a node refuses eth_getLogs because it asks for too much at once.
 func IsTooMuch(e *NodeError) bool {
 	text := strings.ToLower(e.Message)
-	if strings.Contains(text, beyondHead) {
+	if containsAny(text, []string{beyondHead, methodNotAllowed, networkNotAllowed}) {
 		return false
 	}
 	if containsAny(text, tooMuch) {
