@@ -66,6 +66,9 @@ func unproven(err error) *jsonrpc.Error {
 		return nil
 	}
 	message := "the answer cannot be proven: " + why.Error()
+	if errors.Is(why, upstream.ErrUnavailable) || errors.Is(why, upstream.ErrLie) {
+		message += ": try again later"
+	}
 	if away := (*archive.Away)(nil); errors.As(err, &away) {
 		message = away.Place() + ", and " + message
 	}

@@ -67,12 +67,17 @@ type Away struct {
 
 func (e *Away) Error() string { return e.Place() + ": " + e.Err.Error() }
 
-// Place says what is stored.
+// Place says what is stored. Its words are not those of [Pruned]: proxies must not conclude that there is no history.
 func (e *Away) Place() string {
-	if e.Number < e.First {
-		return (&Pruned{Kind: e.Kind, Number: e.Number, First: e.First}).Error()
+	switch {
+	case e.Number >= e.First:
+		return fmt.Sprintf("block %d is not stored yet (the last block is %d)", e.Number, e.Last)
+	case e.Kind == OfState:
+		return fmt.Sprintf("the state of block %d is not stored (the first block with state is %d)", e.Number, e.First)
+	case e.Kind == OfTries:
+		return fmt.Sprintf("the trie nodes of block %d, of which proofs and state roots are made, are not stored (the first block with trie nodes is %d)", e.Number, e.First)
 	}
-	return fmt.Sprintf("block %d is not stored yet (the last block is %d)", e.Number, e.Last)
+	return fmt.Sprintf("block %d is not stored (the first block is %d)", e.Number, e.First)
 }
 
 // Unwrap returns why it could not be read.

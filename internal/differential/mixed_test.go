@@ -111,7 +111,7 @@ func compareAlone(t *testing.T, chain *sample.Chain, whole, alone *node.Client) 
 	}
 	var balance string
 	err := alone.Call(t.Context(), &balance, "eth_getBalance", chain.Accounts[0], "0x5")
-	want := fmt.Sprintf("historical state is not available at block 5 (the first block with state is %d), and the answer cannot be proven: no upstream can answer", mixedFirst)
+	want := fmt.Sprintf("the state of block 5 is not stored (the first block with state is %d), and the answer cannot be proven: no upstream can answer: try again later", mixedFirst)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("eth_getBalance of block 5: %q, %v, want %s", balance, err, want)
 	}
