@@ -22,6 +22,10 @@ const (
 	CodeClientLimit    = -38026 // a call asks for more than one may, as in geth
 )
 
+// PrunedMessage is the message of [CodePruned] if it is not known which history is stored. Proxies before several nodes look
+// for words of it.
+const PrunedMessage = "pruned history unavailable: block or historical state is not available"
+
 // Codes of rejected simulations, from the specification of eth_simulateV1. Nodes of forwarded networks answer with all of
 // them.
 const (

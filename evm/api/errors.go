@@ -75,8 +75,8 @@ func unproven(err error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: message}
 }
 
-// errPruned is the error for history that no node has. Proxies before several nodes look for words of it.
-var errPruned = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable: block or historical state is not available"}
+// errPruned is the error for history that no node has.
+var errPruned = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: jsonrpc.PrunedMessage}
 
 // unknown reports whether err means that the requested block does not exist, for methods
 // that then answer null.

@@ -102,6 +102,9 @@ func TestMeaningOfErrors(t *testing.T) {
 		if means := upstream.Meaning(e); means != c.means || upstream.IsTooMuch(e) {
 			t.Errorf("%d %s: means %d, too much: %t; expected %d, false", e.Code, e.Message, means, upstream.IsTooMuch(e), c.means)
 		}
+		if c.means == upstream.MeansFailure && !strings.Contains(e.Message, ": try again") {
+			t.Errorf("%q does not say when to try again, which older ones in front need", e.Message)
+		}
 	}
 }
 

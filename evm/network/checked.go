@@ -141,7 +141,7 @@ func (c *checked) send(ctx context.Context, raw []byte) error {
 	case errors.As(err, &refused) && upstream.Meaning(refused) == upstream.MeansAnswer:
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: refused.Message}
 	case err != nil && ctx.Err() == nil:
-		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no node took the transaction: " + upstream.ErrUnavailable.Error()}
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no node took the transaction: " + upstream.ErrUnavailable.Error() + ": try again later"}
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func (c *checked) problem() string {
 }
 
 func noHead(why string) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "there is no head yet: " + why}
+	return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "there is no head yet: " + why + ": try again later"}
 }
 
 // methods returns methods that wait for the first head, and say what of their answers is

@@ -9,7 +9,7 @@ import (
 )
 
 // errNoHead means that Reset was not called in time.
-var errNoHead = errors.New("the network has no head yet")
+var errNoHead = errors.New("the network has no head yet: try again later")
 
 // firstHeadTime is how long Add and Nonce wait for the first Reset, which follows the start of
 // a service at once if there is a head.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
+
+// Another Ashlar in front concludes from these words that it can ask another node.
+func TestNoHeadIsTemporary(t *testing.T) {
+	if text := errNoHead.Error(); !strings.HasSuffix(text, ": try again later") {
+		t.Errorf("%q does not say when to try again", text)
+	}
+}
 
 // Transactions that come right after the start wait for the first head, but not for ever.
 func TestFirstHead(t *testing.T) {

@@ -108,7 +108,7 @@ func translate(err error) error {
 	case errors.Is(err, check.ErrOutcomes):
 		return errOutcomes
 	case errors.As(err, &aside):
-		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: aside.Error()}
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: aside.Error() + ": try again later"}
 	case errors.Is(err, upstream.ErrTooLarge):
 		return errTooLarge
 	case errors.Is(err, upstream.ErrCallTooLarge):
@@ -126,8 +126,7 @@ func translate(err error) error {
 }
 
 var (
-	// Proxies before several nodes look for words of errPruned.
-	errPruned      = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable: block or historical state is not available"}
+	errPruned      = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: jsonrpc.PrunedMessage}
 	errUnsupported = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
 )
 

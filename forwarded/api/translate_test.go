@@ -3,8 +3,12 @@ package api
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"ashlar/forwarded/check"
+	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/upstream"
 )
@@ -22,5 +26,49 @@ func TestCallTooLargeIsTranslated(t *testing.T) {
 	var known *jsonrpc.Error
 	if err := translate(fmt.Errorf("http://node: %w: 5242990 bytes", upstream.ErrCallTooLarge)); !errors.As(err, &known) || known != errCallTooLarge {
 		t.Errorf("translated to %v, expected %v", err, errCallTooLarge)
+	}
+}
+
+// Another Ashlar in front learns from the text of an error what it means.
+func TestMeaningOfErrors(t *testing.T) {
+	for _, c := range []struct {
+		err     error
+		means   upstream.Means
+		tooMuch bool
+	}{
+		{upstream.ErrPruned, upstream.MeansPruned, false},
+		{upstream.ErrUnsupported, upstream.MeansUnsupported, false},
+		{upstream.ErrUnavailable, upstream.MeansFailure, false},
+		{&upstream.AsideError{Until: time.Now().Add(time.Minute)}, upstream.MeansFailure, false},
+		{&upstream.NodeError{Code: jsonrpc.CodeInternal, Message: "node-7 is broken"}, upstream.MeansFailure, false},
+		{&upstream.NodeError{Code: jsonrpc.CodeLimitExceeded, Message: "request rate exceeded"}, upstream.MeansFailure, false},
+		{upstream.ErrUncertain, upstream.MeansAnswer, false}, // it must not be repeated
+		{upstream.ErrCallRefused, upstream.MeansAnswer, false},
+		{upstream.ErrCallTooLarge, upstream.MeansAnswer, true},
+		{upstream.ErrTooLarge, upstream.MeansAnswer, true},
+		{&query.TooManyLogs{Limit: 10000, From: 1, To: 5, Fits: true}, upstream.MeansAnswer, true},
+		{check.ErrUncles, upstream.MeansAnswer, false},
+		{check.ErrTransactions, upstream.MeansAnswer, false},
+		{check.ErrOutcomes, upstream.MeansAnswer, false},
+		{query.ErrUnknownBlock, upstream.MeansPruned, false}, // a node behind the others says so too
+		{query.ErrNotCanonical, upstream.MeansPruned, false},
+		{query.ErrNoSafe, upstream.MeansPruned, false},
+		{query.ErrNoFinalized, upstream.MeansPruned, false},
+		{errBlock, upstream.MeansPruned, false},
+		{errBeyondHead, upstream.MeansPruned, false},
+		{errRange, upstream.MeansAnswer, true},
+	} {
+		var sent *jsonrpc.Error
+		if !errors.As(translate(c.err), &sent) {
+			t.Errorf("%v is sent as an internal error", c.err)
+			continue
+		}
+		e := &upstream.NodeError{Code: sent.Code, Message: sent.Message}
+		if means, tooMuch := upstream.Meaning(e), upstream.IsTooMuch(e); means != c.means || tooMuch != c.tooMuch {
+			t.Errorf("%d %s: means %d, too much: %t; expected %d, %t", e.Code, e.Message, means, tooMuch, c.means, c.tooMuch)
+		}
+		if c.means == upstream.MeansFailure && !strings.HasSuffix(e.Message, ": try again later") {
+			t.Errorf("%q does not say when to try again, which older ones in front need", e.Message)
+		}
 	}
 }
