@@ -49,9 +49,9 @@ func testLimitsOfAccounts(t *testing.T) {
 		allowed int
 		want    string
 	}{
-		{"a rate, of which that of two seconds is saved up", of(rated), 2, "request rate of the account exceeded: rate limit reached"},
-		{"a quota", of(daily), 3, "daily quota of the account exceeded: reached the quota of the day"},
-		{"what holds for all accounts", of(standard), 2, "daily quota of the account exceeded: reached the quota of the day"},
+		{"a rate, of which that of two seconds is saved up", of(rated), 2, "request rate of the account exceeded: the rate limit is 1 credits per second"},
+		{"a quota", of(daily), 3, "daily quota of the account exceeded: reached the quota of 3 credits"},
+		{"what holds for all accounts", of(standard), 2, "daily quota of the account exceeded: reached the quota of 2 credits"},
 	} {
 		for n := range c.allowed {
 			if status, answer := ask(c.keys[n%2]); status != 200 {

@@ -110,7 +110,7 @@ func TestBodiesCostCredits(t *testing.T) {
 	}
 	c := s.dialWith(issued.APIKey, nil)
 	c.send(`"` + strings.Repeat("x", 100_000) + `"`)
-	c.expectClosed(websocket.StatusTryAgainLater, "request rate exceeded: rate limit reached")
+	c.expectClosed(websocket.StatusTryAgainLater, "request rate exceeded: the rate limit is 1 credits per second")
 	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{issued.Key.ID}, To: time.Now().Add(time.Hour)})
 	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 257 {
 		t.Errorf("counted %+v, %v: expected 257 credits", lines, err)
@@ -265,15 +265,15 @@ func testDefaultRates(t *testing.T) {
 		allowed   int // of twenty calls, each of as many credits as a key has in a second
 		want      string
 	}{
-		{"a key", []string{owned("a@example.org")}, []string{"192.0.2.1:1"}, nil, 2, "request rate exceeded: rate limit reached"},
-		{"keys of an account", twoKeys, []string{"192.0.2.2:1", "192.0.2.3:1"}, nil, 4, "request rate of the account exceeded: rate limit reached"},
-		{"an address", []string{p.key(account.NewKey{}).APIKey}, []string{"192.0.2.4:1"}, nil, 4, "request rate of the address exceeded: rate limit reached"},
-		{"a network of IPv6", []string{p.key(account.NewKey{}).APIKey}, []string{"[2001:db8::1]:1", "[2001:db8::2]:1"}, nil, 4, "request rate of the address exceeded: rate limit reached"},
-		{"behind a proxy", []string{owned("b@example.org")}, []string{"10.0.0.1:1"}, []string{"X-Forwarded-For", "192.0.2.5"}, 2, "request rate exceeded: rate limit reached"},
+		{"a key", []string{owned("a@example.org")}, []string{"192.0.2.1:1"}, nil, 2, "request rate exceeded: the rate limit is 20000 credits per second"},
+		{"keys of an account", twoKeys, []string{"192.0.2.2:1", "192.0.2.3:1"}, nil, 4, "request rate of the account exceeded: the rate limit is 40000 credits per second"},
+		{"an address", []string{p.key(account.NewKey{}).APIKey}, []string{"192.0.2.4:1"}, nil, 4, "request rate of the address exceeded: the rate limit is 40000 credits per second"},
+		{"a network of IPv6", []string{p.key(account.NewKey{}).APIKey}, []string{"[2001:db8::1]:1", "[2001:db8::2]:1"}, nil, 4, "request rate of the address exceeded: the rate limit is 40000 credits per second"},
+		{"behind a proxy", []string{owned("b@example.org")}, []string{"10.0.0.1:1"}, []string{"X-Forwarded-For", "192.0.2.5"}, 2, "request rate exceeded: the rate limit is 20000 credits per second"},
 		{"a proxy itself", []string{owned("c@example.org")}, []string{"10.0.0.1:1"}, nil, any, ""},
 		{"this machine", []string{owned("d@example.org")}, []string{"127.0.0.1:1", "[::1]:1"}, nil, any, ""},
 		{"the operator's key", []string{p.key(account.NewKey{}).APIKey}, []string{"192.0.2.6:1", "192.0.2.7:1", "192.0.2.8:1", "192.0.2.9:1", "192.0.2.10:1"}, nil, any, ""},
-		{"a rule of the operator's key", []string{p.key(account.NewKey{Rules: account.Rules{PerSecond: 1}}).APIKey}, []string{"127.0.0.1:1"}, nil, 1, "request rate exceeded: rate limit reached"},
+		{"a rule of the operator's key", []string{p.key(account.NewKey{Rules: account.Rules{PerSecond: 1}}).APIKey}, []string{"127.0.0.1:1"}, nil, 1, "request rate exceeded: the rate limit is 1 credits per second"},
 	} {
 		allowed, refused := 0, ""
 		for i := range any {

@@ -86,7 +86,7 @@ func TestRate(t *testing.T) {
 	}
 	response, answer = s.post(call("test_name"), "Origin", "https://b.test")
 	f := decodeFailure(t, answer)
-	if response.StatusCode != 429 || f.Error.Code != -32005 || f.Error.Message != "request rate exceeded: rate limit reached" || f.Error.Data.See != "https://a.test/limits" ||
+	if response.StatusCode != 429 || f.Error.Code != -32005 || f.Error.Message != "request rate exceeded: the rate limit is 0.01 credits per second" || f.Error.Data.See != "https://a.test/limits" ||
 		f.Error.Data.Allowed != 0.01 || f.Error.Data.Current < 2 || f.Error.Data.Backoff <= 100 || f.Error.Data.Backoff > 200 || !strings.Contains(answer, `"id":1`) {
 		t.Errorf("over the rate: %d %s", response.StatusCode, answer)
 	}
@@ -120,7 +120,7 @@ func TestDailyQuota(t *testing.T) {
 		if response.StatusCode != want {
 			t.Errorf("call %d: %d %s", n, response.StatusCode, answer)
 		}
-		if wait, _ := strconv.Atoi(response.Header.Get("Retry-After")); want == 429 && (wait != 12*60*60 || !strings.Contains(answer, "daily quota exceeded: reached the quota of the day")) {
+		if wait, _ := strconv.Atoi(response.Header.Get("Retry-After")); want == 429 && (wait != 12*60*60 || !strings.Contains(answer, "daily quota exceeded: reached the quota of 2 credits")) {
 			t.Errorf("Retry-After %d: %s", wait, answer)
 		}
 	}

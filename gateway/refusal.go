@@ -97,7 +97,7 @@ type spentDay struct {
 // tooFast is the refusal of calls over a rate. In a batch, only the message says so, and proxies look for "rate limit".
 func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
 	if reason == RefusedRate {
-		message += ": rate limit reached"
+		message += ": the rate limit is " + strconv.FormatFloat(e.Allowed, 'f', -1, 64) + " credits per second"
 	}
 	return &refusal{status: http.StatusTooManyRequests, reason: reason, cause: usage.Rate, wait: e.Wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
@@ -106,7 +106,7 @@ func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
 
 // overQuota is the refusal of calls over a quota. Proxies look for "reached the quota".
 func overQuota(message string, data spentDay, wait time.Duration) *refusal {
-	message += ": reached the quota of the day"
+	message += ": reached the quota of " + strconv.FormatUint(data.Allowed, 10) + " credits"
 	data.Seconds = wait.Seconds()
 	return &refusal{status: http.StatusTooManyRequests, reason: RefusedQuota, cause: usage.Quota, wait: wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message, Data: data}}
@@ -129,7 +129,7 @@ func tooManySockets(most int) *refusal {
 // unserved is the refusal for a network that is taken out of service while requests for it
 // arrive.
 func unserved() *refusal {
-	return unavailable(RefusedBusy, "the network is being taken out of service")
+	return unavailable(RefusedBusy, "the network is being taken out of service: try again later")
 }
 
 func unavailable(reason Reason, message string) *refusal {

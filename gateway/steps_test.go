@@ -125,7 +125,7 @@ func TestStepsAreLimited(t *testing.T) {
 		want   int // messages
 		reason string
 	}{
-		{"a quota", account.Rules{PerDay: 30}, forever, 5, "daily quota exceeded: reached the quota of the day"},
+		{"a quota", account.Rules{PerDay: 30}, forever, 5, "daily quota exceeded: reached the quota of 30 credits"},
 		{"an error", account.Rules{}, fails, 0, "messages of a subscription were lost: connect again"},
 		{"a panic", account.Rules{}, panics, 0, "messages of a subscription were lost: connect again"},
 	} {

@@ -157,8 +157,8 @@ func TestStreamsCostCredits(t *testing.T) {
 		want   uint64 // credits, including the subscription's
 		reason string
 	}{
-		{"a quota", account.Rules{PerDay: 10}, 10, "daily quota exceeded: reached the quota of the day"},
-		{"a rate", account.Rules{PerSecond: 10}, 121, "request rate exceeded: rate limit reached"},
+		{"a quota", account.Rules{PerDay: 10}, 10, "daily quota exceeded: reached the quota of 10 credits"},
+		{"a rate", account.Rules{PerSecond: 10}, 121, "request rate exceeded: the rate limit is 10 credits per second"},
 	} {
 		p := newPeople(t)
 		issued := p.key(account.NewKey{Owner: p.account("a@example.org", account.Limits{}), Rules: c.rules})

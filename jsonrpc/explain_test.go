@@ -11,11 +11,11 @@ func TestExplain(t *testing.T) {
 		message string
 		want    string
 	}{
-		{-32005, "daily quota of the account exceeded: reached the quota of the day", "quota"},
-		{-32005, "request rate exceeded: rate limit reached", "rate"},
+		{-32005, "daily quota of the account exceeded: reached the quota of 3000 credits", "quota"},
+		{-32005, "request rate exceeded: the rate limit is 10 credits per second", "rate"},
 		{-32005, "the server is busy: try again later", "busy"},
 		{-32005, "the store cannot be reached: try again later", "store"},
-		{-32005, "the network is being taken out of service", "unserved"},
+		{-32005, "the network is being taken out of service: try again later", "unserved"},
 		{-32005, "too many filters: expected at most 100", "limit"},
 		{-32002, "request timed out", "timeout"},
 		{-32002, "method not allowed: …", "forbidden"},

@@ -141,7 +141,7 @@ func commonErrors() map[string]rpcError {
 		"TimedOut":       {Code: jsonrpc.CodeTimeout, Message: "request timed out"},
 		"NotAllowed":     {Code: jsonrpc.CodeForbidden, Message: "method not allowed: it is not available to this key, whose rules do not list it"},
 		"TooLarge":       {Code: jsonrpc.CodeTooLarge, Message: "response too large"},
-		"LimitExceeded":  {Code: jsonrpc.CodeLimitExceeded, Message: "request rate exceeded: rate limit reached"},
+		"LimitExceeded":  {Code: jsonrpc.CodeLimitExceeded, Message: "request rate exceeded: the rate limit is 10 credits per second"},
 		"ServerIsBusy":   {Code: jsonrpc.CodeLimitExceeded, Message: "the server is busy: try again later"},
 		"MethodNotFound": {Code: jsonrpc.CodeMethodNotFound, Message: "the method does not exist/is not available"},
 		"InvalidRequest": {Code: jsonrpc.CodeInvalidRequest, Message: "invalid request"},
