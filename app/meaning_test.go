@@ -25,17 +25,21 @@ func TestMeaningOfDocumentedErrors(t *testing.T) {
 		"execution timeout": upstream.MeansFailure, "query timeout exceeded": upstream.MeansFailure, // except for eth_getLogs
 	}
 	tooMuch := map[string]bool{"query returned more than 10000 results": true, "query timeout exceeded": true, "invalid block range params": true}
-	seen := make(map[string]bool)
+	type text struct {
+		code    int
+		message string
+	}
+	checked, seen := make(map[text]bool), make(map[string]bool)
 	for m := range methodsOfFamilies(t)[0].All() {
 		for _, e := range m.Errors {
 			sent := &upstream.NodeError{Code: e.Code, Message: e.Message}
-			if means := upstream.Meaning(sent); means != expected[e.Message] && !seen[e.Message] {
+			if means := upstream.Meaning(sent); means != expected[e.Message] && !checked[text{e.Code, e.Message}] {
 				t.Errorf("%s: %d %s: means %d, expected %d", m.Name, e.Code, e.Message, means, expected[e.Message])
 			}
 			if got := upstream.IsTooMuch(sent); m.Name == "eth_getLogs" && got != tooMuch[e.Message] {
 				t.Errorf("%s: %d %s: too much: %t, expected %t", m.Name, e.Code, e.Message, got, tooMuch[e.Message])
 			}
-			seen[e.Message] = true
+			checked[text{e.Code, e.Message}], seen[e.Message] = true, true
 		}
 	}
 	for message := range expected {

@@ -49,7 +49,7 @@ func testLimitsOfAccounts(t *testing.T) {
 		allowed int
 		want    string
 	}{
-		{"a rate, of which that of two seconds is saved up", of(rated), 2, "request rate of the account exceeded: the rate limit is 1 credits per second"},
+		{"a rate, of which that of two seconds is saved up", of(rated), 2, "request rate of the account exceeded: the rate limit is 1 credit per second"},
 		{"a quota", of(daily), 3, "daily quota of the account exceeded: reached the quota of 3 credits"},
 		{"what holds for all accounts", of(standard), 2, "daily quota of the account exceeded: reached the quota of 2 credits"},
 	} {

@@ -110,7 +110,7 @@ func TestBodiesCostCredits(t *testing.T) {
 	}
 	c := s.dialWith(issued.APIKey, nil)
 	c.send(`"` + strings.Repeat("x", 100_000) + `"`)
-	c.expectClosed(websocket.StatusTryAgainLater, "request rate exceeded: the rate limit is 1 credits per second")
+	c.expectClosed(websocket.StatusTryAgainLater, "request rate exceeded: the rate limit is 1 credit per second")
 	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{issued.Key.ID}, To: time.Now().Add(time.Hour)})
 	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 257 {
 		t.Errorf("counted %+v, %v: expected 257 credits", lines, err)
@@ -273,7 +273,7 @@ func testDefaultRates(t *testing.T) {
 		{"a proxy itself", []string{owned("c@example.org")}, []string{"10.0.0.1:1"}, nil, any, ""},
 		{"this machine", []string{owned("d@example.org")}, []string{"127.0.0.1:1", "[::1]:1"}, nil, any, ""},
 		{"the operator's key", []string{p.key(account.NewKey{}).APIKey}, []string{"192.0.2.6:1", "192.0.2.7:1", "192.0.2.8:1", "192.0.2.9:1", "192.0.2.10:1"}, nil, any, ""},
-		{"a rule of the operator's key", []string{p.key(account.NewKey{Rules: account.Rules{PerSecond: 1}}).APIKey}, []string{"127.0.0.1:1"}, nil, 1, "request rate exceeded: the rate limit is 1 credits per second"},
+		{"a rule of the operator's key", []string{p.key(account.NewKey{Rules: account.Rules{PerSecond: 1}}).APIKey}, []string{"127.0.0.1:1"}, nil, 1, "request rate exceeded: the rate limit is 1 credit per second"},
 	} {
 		allowed, refused := 0, ""
 		for i := range any {

@@ -36,7 +36,7 @@ func TestMeaningOfRefusals(t *testing.T) {
 		{overQuota("daily quota of the account exceeded", spent, time.Hour), upstream.MeansFailure},
 		{restricting.forbids(t.Context(), &exchange{key: &account.Key{}}, debug, true, nil), upstream.MeansUnsupported},
 		{ruled(t.Context(), &account.Rules{Methods: []string{"eth_call"}}, debug, nil), upstream.MeansUnsupported},
-		{forbidden(usage.Network, "network not allowed: the key's rules do not list mainnet-archive"), upstream.MeansAnswer},
+		{forbidden(usage.Network, "network not allowed: the key's rules do not list mainnet-archive"), upstream.MeansFailure},
 		{noKey("invalid project id"), upstream.MeansAnswer},
 	} {
 		e := &upstream.NodeError{Code: c.refused.err.Code, Message: c.refused.err.Message}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -97,7 +98,7 @@ type spentDay struct {
 // tooFast is the refusal of calls over a rate. In a batch, only the message says so, and proxies look for "rate limit".
 func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
 	if reason == RefusedRate {
-		message += ": the rate limit is " + strconv.FormatFloat(e.Allowed, 'f', -1, 64) + " credits per second"
+		message += ": the rate limit is " + inCredits(e.Allowed) + " per second"
 	}
 	return &refusal{status: http.StatusTooManyRequests, reason: reason, cause: usage.Rate, wait: e.Wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
@@ -106,10 +107,18 @@ func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
 
 // overQuota is the refusal of calls over a quota. Proxies look for "reached the quota".
 func overQuota(message string, data spentDay, wait time.Duration) *refusal {
-	message += ": reached the quota of " + strconv.FormatUint(data.Allowed, 10) + " credits"
+	message += ": reached the quota of " + inCredits(float64(data.Allowed))
 	data.Seconds = wait.Seconds()
 	return &refusal{status: http.StatusTooManyRequests, reason: RefusedQuota, cause: usage.Quota, wait: wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message, Data: data}}
+}
+
+// inCredits returns an amount with its unit.
+func inCredits(amount float64) string {
+	if amount == 1 {
+		return "1 credit"
+	}
+	return strconv.FormatFloat(math.Round(amount*100)/100, 'f', -1, 64) + " credits"
 }
 
 // busyTime is the retry time of a busy server.

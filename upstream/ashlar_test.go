@@ -25,8 +25,8 @@ func TestTextsOfAshlar(t *testing.T) {
 		// The name of a network says nothing.
 		{-32002, "method not allowed: debug_x is not available to this key: mainnet-archive restricts it to keys whose rules list it", MeansUnsupported, false},
 		{-32002, "method not allowed: eth_getLogs is not available to this key: narrow restricts it to keys whose rules list it", MeansUnsupported, false},
-		{-32002, "network not allowed: the key's rules do not list mainnet-archive", MeansAnswer, false},
-		{-32002, "network not allowed: the key's rules do not list narrow-capacity", MeansAnswer, false},
+		{-32002, "network not allowed: the key's rules do not list mainnet-archive", MeansFailure, false},
+		{-32002, "network not allowed: the key's rules do not list narrow-capacity", MeansFailure, false},
 	} {
 		e := &NodeError{Code: c.code, Message: c.text}
 		if means, tooMuch := Meaning(e), IsTooMuch(e); means != c.means || tooMuch != c.tooMuch {

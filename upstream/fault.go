@@ -83,11 +83,10 @@ var patterns = []struct {
 }{
 	{answered, []string{
 		"<eval>:", "execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced",
-		networkNotAllowed,
 	}},
 	{unsupported, []string{methodNotAllowed}},
 	// Of another Ashlar. Those of older ones do not end with "try again later", and name what is not stored, or a problem.
-	{failed, []string{"no upstream can answer", "node's answer is false", "no head yet", "out of service"}},
+	{failed, []string{"no upstream can answer", "node's answer is false", "no head yet", "out of service", networkNotAllowed}},
 	{pruned, []string{
 		"missing trie node", "pruned", "historical state", "state is not available", "state not available", "state unavailable",
 		"history unavailable", "distance to target block exceeds", "archive", "no state available",

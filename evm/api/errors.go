@@ -6,6 +6,7 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
+	"ashlar/evm/pool"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
@@ -24,7 +25,7 @@ func translate(err error) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: traced.Error()}
 	}
 	for _, kind := range []error{
-		execute.ErrGenesis, query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe, query.ErrHeadState, execute.ErrUnknownFork,
+		execute.ErrGenesis, query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe, query.ErrHeadState, pool.ErrNoHead, execute.ErrUnknownFork,
 	} {
 		if errors.Is(err, kind) {
 			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kind.Error()}

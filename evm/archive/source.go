@@ -75,7 +75,7 @@ func (e *Away) Place() string {
 	case e.Kind == OfState:
 		return fmt.Sprintf("the state of block %d is not stored (the first block with state is %d)", e.Number, e.First)
 	case e.Kind == OfTries:
-		return fmt.Sprintf("the trie nodes of block %d, of which proofs and state roots are made, are not stored (the first block with trie nodes is %d)", e.Number, e.First)
+		return fmt.Sprintf("the trie nodes of block %d are not stored (the first block with trie nodes is %d)", e.Number, e.First)
 	}
 	return fmt.Sprintf("block %d is not stored (the first block is %d)", e.Number, e.First)
 }

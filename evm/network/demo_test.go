@@ -167,6 +167,7 @@ func TestDemoRefusesATransactionSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{})
+	await.Until(t, "the pool to have a head", func() bool { return m.pool.Head() != nil })
 	for _, want := range []string{`"result":"0x`, `"error":{"code":-32000,"message":"already known"}`} {
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["%#x"]}`, raw)
 		if got := string(server.Answer(t.Context(), []byte(request), nil)); !strings.Contains(got, want) {

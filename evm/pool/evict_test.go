@@ -56,6 +56,9 @@ func TestFairShare(t *testing.T) {
 			t.Errorf("the pool has %d transactions of sender %d, expected %d", got, who, count)
 		}
 	}
+	b.refuse(b.transfer(2, 1, 20, 1), "transaction underpriced") // it waits for an earlier nonce
+	b.refuse(b.transfer(2, 0, 0, 0), "transaction underpriced")  // the next block cannot include it
+	want(0, fairShare+2)
 	for nonce := range uint64(2) {
 		b.add(b.transfer(2, nonce, 20, 1))
 	}
@@ -83,4 +86,21 @@ func TestFairShare(t *testing.T) {
 	}
 	want(0, fairShare+1)
 	want(1, fairShare+1)
+}
+
+// Only the cheaper ones make room in bytes: transactions above the share may be small.
+func TestFairShareOfBytes(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	for nonce := range uint64(fairShare + 2) {
+		b.add(b.transfer(0, nonce, 20, 9))
+	}
+	b.add(b.transfer(1, 0, 20, 3))
+	b.add(b.transfer(1, 1, 20, 4))
+	b.pool.limits.Bytes = b.pool.bytes + 10 // their sizes differ by some bytes
+	b.add(b.transfer(2, 0, 20, 5))
+	for who, count := range []int{fairShare + 2, 1, 1} {
+		if got := len(b.pool.ContentFrom(b.address(who)).Pending); got != count {
+			t.Errorf("the pool has %d transactions of sender %d, expected %d", got, who, count)
+		}
+	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// errNoHead means that Reset was not called in time.
-var errNoHead = errors.New("the network has no head yet: try again later")
+// ErrNoHead means that Reset was not called in time.
+var ErrNoHead = errors.New("the network has no head yet: try again later")
 
 // firstHeadTime is how long Add and Nonce wait for the first Reset, which follows the start of
 // a service at once if there is a head.
@@ -42,11 +42,11 @@ func (p *Pool) AwaitHead(ctx context.Context, reached func(*types.Header) bool) 
 	return err
 }
 
-// awaitFirst waits until the pool has a head. It returns errNoHead if there is none in time.
+// awaitFirst waits until the pool has a head. It returns ErrNoHead if there is none in time.
 func (p *Pool) awaitFirst(ctx context.Context) error {
 	has, err := p.await(ctx, firstHeadTime, func(head, _ *types.Header) bool { return head != nil })
 	if err == nil && !has {
-		err = errNoHead
+		err = ErrNoHead
 	}
 	return err
 }

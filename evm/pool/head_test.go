@@ -17,7 +17,7 @@ import (
 
 // Another Ashlar in front concludes from these words that it can ask another node.
 func TestNoHeadIsTemporary(t *testing.T) {
-	if text := errNoHead.Error(); !strings.HasSuffix(text, ": try again later") {
+	if text := ErrNoHead.Error(); !strings.HasSuffix(text, ": try again later") {
 		t.Errorf("%q does not say when to try again", text)
 	}
 }
@@ -28,11 +28,11 @@ func TestFirstHead(t *testing.T) {
 		b := newBench(t, DefaultLimits())
 		tx := b.transfer(0, 0, 2, 1)
 		b.pool = New(b.config, DefaultLimits())
-		if err := b.pool.Add(t.Context(), tx); !errors.Is(err, errNoHead) {
-			t.Errorf("without a head: %v, expected %v", err, errNoHead)
+		if err := b.pool.Add(t.Context(), tx); !errors.Is(err, ErrNoHead) {
+			t.Errorf("without a head: %v, expected %v", err, ErrNoHead)
 		}
-		if _, err := b.pool.Nonce(t.Context(), b.address(0)); !errors.Is(err, errNoHead) {
-			t.Errorf("the nonce without a head: %v, expected %v", err, errNoHead)
+		if _, err := b.pool.Nonce(t.Context(), b.address(0)); !errors.Is(err, ErrNoHead) {
+			t.Errorf("the nonce without a head: %v, expected %v", err, ErrNoHead)
 		}
 		added := make(chan error)
 		go func() { added <- b.pool.Add(t.Context(), tx) }()
@@ -92,11 +92,21 @@ func TestAwaitHead(t *testing.T) {
 			t.Errorf("without state: %v, expected a StateError", err)
 		}
 
-		if err := reset(10, b.state); err != nil {
+		for number := range int64(2) { // whose clients have gone before the pool followed
+			if err := reset(10+number, b.state); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if err := b.pool.AwaitHead(ctx, func(*types.Header) bool { return false }); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a call that ends: %v", err)
+			}
+			cancel()
+			time.Sleep(time.Minute)
+		}
+		if err := reset(12, b.state); err != nil {
 			t.Fatal(err)
 		}
-		expect("once it has caught up", await(10), 0)
-		expect("behind again", await(11), time.Second)
+		expect("behind again", await(13), time.Second)
 	})
 }
 

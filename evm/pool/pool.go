@@ -5,8 +5,8 @@
 // most expensive check, come last. The pool holds at most one transaction for each nonce of
 // a sender; a replacement must pay a tenth more (for blobs, twice as much). The pool is
 // bounded in transactions per sender and in total transactions and bytes; when it is full,
-// the cheapest transactions are evicted. A sender with a delegation has one executable transaction at
-// most.
+// a transaction makes way that its sender has above a fair share, or the cheapest ones do. A sender
+// with a delegation has one executable transaction at most.
 //
 // The transactions of a sender are executable if their nonces follow the account's nonce
 // without a gap; those behind a gap are queued. At each new head, [Pool.Reset] removes
@@ -71,7 +71,7 @@ type Pool struct {
 	head          Head                       // guarded by mutex
 	adapted       *types.Header              // guarded by mutex; of the head that the last Reset to succeed was for
 	moved         chan struct{}              // guarded by mutex; see wake
-	behind        time.Time                  // guarded by mutex; since when calls have waited for a newer head; zero: none waits
+	behind        time.Time                  // guarded by mutex; since when calls have found the pool behind; zero since it last caught up
 	senders       map[common.Address]*sender // guarded by mutex
 	byHash        map[common.Hash]*entry     // guarded by mutex
 	bytes         int                        // guarded by mutex
@@ -184,7 +184,7 @@ func (p *Pool) admit(ctx context.Context, added *entry) error {
 		return err
 	}
 	added.since = p.now()
-	gone, err := p.evictionsFor(added, replaced)
+	gone, err := p.evictionsFor(of, added, replaced)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 		return err
 	}
 	p.mutex.Lock()
-	before := p.head.Header
+	before := p.adapted // the pool is in order for it, whatever failed since
 	p.head = head
 	p.wake()
 	forked := before != nil && p.config.LatestFork(before.Time) != p.config.LatestFork(head.Header.Time)
@@ -274,7 +274,7 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.adapted = head.Header
+	p.adapted, p.behind = head.Header, time.Time{}
 	p.wake()
 	return nil
 }

@@ -26,7 +26,9 @@ func (c *Chain) AwaitPool(ctx context.Context) (*pool.Pool, error) {
 		return waiting, nil // no head yet: the pool waits for the first one
 	}
 	reached := func(head *types.Header) bool {
-		now, err := c.View() // another one after a reorganization
+		// The view is another one after a reorganization. That a pool between both heads is on the same branch is not checked: if
+		// not, it is about to leave the other one.
+		now, err := c.View()
 		number := head.Number.Uint64()
 		return err == nil && (head.Hash() == now.head.Hash || first.head.Number < number && number <= now.head.Number)
 	}

@@ -75,7 +75,7 @@ type Source struct {
 type candidate struct {
 	Node
 	identified bool      // since it last failed: another one may be behind its URL then
-	served     bool      // it has had blocks of this network
+	known      bool      // it was of this network once
 	until      time.Time // not asked before; zero if it did not fail
 	wait       *backoff.ExponentialBackOff
 	failures   int // in a row
@@ -118,7 +118,7 @@ func (s *Source) addBatch(ctx context.Context) error {
 		switch {
 		case err == nil:
 			from.wait.Reset()
-			from.failures, from.until, from.served = 0, time.Time{}, true
+			from.failures, from.until = 0, time.Time{}
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -136,7 +136,7 @@ func (s *Source) failed(from *candidate, err error) error {
 	from.failures++
 	from.identified = false
 	// Of several servers behind one URL, one may be of another network for a time.
-	if other := errors.Is(err, errOtherNetwork) && !from.served; other || from.failures >= s.pace.Tries {
+	if other := errors.Is(err, errOtherNetwork) && !from.known; other || from.failures >= s.pace.Tries {
 		s.nodes = slices.DeleteFunc(s.nodes, func(c *candidate) bool { return c == from })
 		if !other {
 			err = fmt.Errorf("%w; given up after %d failures in a row", err, from.failures)
@@ -174,7 +174,7 @@ func (s *Source) identify(ctx context.Context, c *candidate) error {
 	if want := s.archive.Genesis().Config.ChainID.Uint64(); id != want || first != genesis.Hash {
 		return answered(fmt.Errorf("%w: its chain id is %d and its genesis %#x (want %d and %#x)", errOtherNetwork, id, first, want, genesis.Hash))
 	}
-	c.identified = true
+	c.identified, c.known = true, true
 	return nil
 }
 
