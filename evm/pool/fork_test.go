@@ -1,8 +1,11 @@
 package pool
 
 import (
+	"errors"
 	"math/big"
 	"testing"
+
+	"ashlar/evm"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -17,10 +20,13 @@ func TestFork(t *testing.T) {
 	b.config.OsakaTime = &osaka
 	amsterdam := uint64(1e9 + 24)
 	b.config.AmsterdamTime = &amsterdam
+	reset := func(time uint64, state evm.State) error {
+		header := &types.Header{Number: big.NewInt(8), Difficulty: new(big.Int), GasLimit: 30_000_000, BaseFee: big.NewInt(gwei), Time: time}
+		return b.pool.Reset(t.Context(), Head{header, state}, nil)
+	}
 	head := func(time uint64) {
 		t.Helper()
-		header := &types.Header{Number: big.NewInt(8), Difficulty: new(big.Int), GasLimit: 30_000_000, BaseFee: big.NewInt(gwei), Time: time}
-		if err := b.pool.Reset(t.Context(), Head{header, b.state}, nil); err != nil {
+		if err := reset(time, b.state); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,6 +45,10 @@ func TestFork(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.waits("0:0 1:0 2:0 3:0")
+	failing := errors.New("no state")
+	if err := reset(osaka, unreadable{b.state, failing}); !errors.Is(err, failing) { // the next attempt applies the fork's rules
+		t.Errorf("the pool followed without state: %v", err)
+	}
 	head(osaka)
 	b.waits("1:0 2:0 3:0")
 	head(amsterdam)
