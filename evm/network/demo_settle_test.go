@@ -1,7 +1,6 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -10,8 +9,6 @@ import (
 	"ashlar/internal/await"
 	"ashlar/kv/kvtest"
 	"ashlar/retry"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // TestDemoThatCannotSettle: while blocks cannot be settled, the demo makes as many as the tip may hold and no more, says why, and goes
@@ -33,15 +30,9 @@ func TestDemoThatCannotSettle(t *testing.T) {
 		}
 	}
 	store.before = func() { store.Fail = 1 }
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var running errgroup.Group
-	running.Go(func() error { return m.follower.Run(ctx) })
+	stop := runBeside(t, m.follower.Run)
 	await.Until(t, "the stop of settling", func() bool { return m.follower.Task.Stopped() != nil })
 	stop()
-	if err := running.Wait(); err != nil {
-		t.Fatal(err)
-	}
 	for range 2 {
 		if err := m.mine(t.Context()); !errors.Is(err, kvtest.ErrDoubtful) {
 			t.Errorf("while no blocks can be settled: %v, expected %v", err, kvtest.ErrDoubtful)

@@ -90,16 +90,7 @@ func TestDemoGoesOnAfterATransactionLeftOut(t *testing.T) {
 func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 	shown, store, place := fullDemo(t, 0)
 	n, m := startMiner(t, shown, store, place)
-	ctx, stop := context.WithCancel(t.Context())
-	var running errgroup.Group
-	running.Go(func() error { return m.follower.Run(ctx) })
-	running.Go(func() error { return m.runPool(ctx) })
-	defer func() {
-		stop()
-		if err := running.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer runBeside(t, m.follower.Run, m.runPool)()
 
 	examples, key := visitor(t, shown)
 	chainID := n.executor.Config().ChainID
@@ -145,15 +136,7 @@ func TestDemoKeepsTransactionsThatWait(t *testing.T) {
 func TestDemoRefusesATransactionSentAgain(t *testing.T) {
 	shown, store, place := fullDemo(t, 0)
 	n, m := startMiner(t, shown, store, place)
-	ctx, stop := context.WithCancel(t.Context())
-	var running errgroup.Group
-	running.Go(func() error { return m.runPool(ctx) })
-	defer func() {
-		stop()
-		if err := running.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer runBeside(t, m.runPool)()
 
 	examples, key := visitor(t, shown)
 	raw, err := types.MustSignNewTx(key, types.LatestSigner(n.executor.Config()), &types.DynamicFeeTx{
@@ -172,6 +155,22 @@ func TestDemoRefusesATransactionSentAgain(t *testing.T) {
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["%#x"]}`, raw)
 		if got := string(server.Answer(t.Context(), []byte(request), nil)); !strings.Contains(got, want) {
 			t.Errorf("answered %s, want %s", got, want)
+		}
+	}
+}
+
+// runBeside runs functions beside a test until stop is called, which waits for their end. Any of their errors fails the test.
+func runBeside(t *testing.T, runs ...func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running errgroup.Group
+	for _, run := range runs {
+		running.Go(func() error { return run(ctx) })
+	}
+	return func() {
+		t.Helper()
+		cancel()
+		if err := running.Wait(); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -220,9 +219,7 @@ func TestDemoLogsATransactionLeftOut(t *testing.T) {
 	defer slog.SetDefault(before)
 	shown, store, place := fullDemo(t, 0)
 	n, m := startMiner(t, shown, store, place)
-	ctx, stop := context.WithCancel(t.Context())
-	var running errgroup.Group
-	running.Go(func() error { return m.runPool(ctx) })
+	stop := runBeside(t, m.runPool)
 	examples, key := visitor(t, shown)
 	half := new(big.Int).Div(balanceOf(t, m, examples.Visitor), big.NewInt(2))
 	send := func(nonce uint64, value *big.Int) common.Hash {
@@ -237,9 +234,6 @@ func TestDemoLogsATransactionLeftOut(t *testing.T) {
 	}
 	included := send(0, half)
 	stop() // from here on the pool does not follow the blocks
-	if err := running.Wait(); err != nil {
-		t.Fatal(err)
-	}
 	for range 2 {
 		mineNext(t, m, examples.Visitor)
 	}
