@@ -135,9 +135,6 @@ type Cluster struct {
 	session *gocql.Session
 	log     *slog.Logger
 
-	readPatience time.Duration // see the constants
-	postPatience time.Duration
-
 	quorum gocql.Consistency // for reads and writes
 	one    gocql.Consistency // for rows that are either found or asked for again
 	serial gocql.Consistency // for lightweight transactions
@@ -157,10 +154,7 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{
-		config: config, log: config.Logger, readPatience: config.readPatience, postPatience: config.postPatience,
-		tables: map[string]*statements{},
-	}
+	c := &Cluster{config: config, log: config.Logger, tables: map[string]*statements{}}
 	c.quorum, c.one, c.serial = gocql.LocalQuorum, gocql.LocalOne, gocql.LocalSerial
 	if config.AcrossDatacenters {
 		c.quorum, c.one, c.serial = gocql.Quorum, gocql.One, gocql.Serial
@@ -169,7 +163,7 @@ func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error
 		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, err)
 	}
 	// A node that does not know a new keyspace yet refuses connections to it.
-	err = c.retry(ctx, c.readPatience, func(ctx context.Context) (err error) {
+	err = c.retry(ctx, c.config.readPatience, func(ctx context.Context) (err error) {
 		c.session, err = c.open(ctx, config.Keyspace)
 		return err
 	})

@@ -36,7 +36,7 @@ func (s *Store) Resume() { s.lease.renewed.Store(-1 << 62) }
 func (s *Store) SetBack(ctx context.Context, by time.Duration, name string, value []byte) error {
 	s.clock.atLeast(time.Now().Add(by).UnixMicro())
 	post := s.cluster.session.Query("INSERT INTO "+tablePosts+" (store, name, value) VALUES (?, ?, ?)", s.id, name, value)
-	return s.cluster.exec(ctx, s.cluster.readPatience, post.WithTimestamp(s.clock.next()))
+	return s.cluster.exec(ctx, s.cluster.config.readPatience, post.WithTimestamp(s.clock.next()))
 }
 
 // Parts returns the number of parts of a partition.
@@ -65,7 +65,7 @@ func (c *Cluster) Repair(ctx context.Context) error {
 func (s *Store) Late(name, value string) func(context.Context) (applied bool, err error) {
 	chained := s.chained
 	return func(ctx context.Context) (bool, error) {
-		applied, _, err := s.conditionally(ctx, s.cluster.readPatience, func(b *gocql.Batch) {
+		applied, _, err := s.conditionally(ctx, s.cluster.config.readPatience, func(b *gocql.Batch) {
 			b.Query("UPDATE "+tablePointers+" SET clock = ? WHERE store = ? IF fence = ? AND clock = ?", chained+1, s.id, s.token, chained)
 			b.Query(setPointer, []byte(value), gocql.MustRandomUUID(), s.id, name)
 		})
@@ -123,7 +123,7 @@ func (s *Store) BeginPart(ctx context.Context, t *kv.Table, partition []byte, st
 	}
 	reach = func(ctx context.Context) error {
 		add := s.cluster.session.Query("INSERT INTO "+tableSplits+" (store, tbl, p, i, start) VALUES (?, ?, ?, ?, ?)", append(key, sortColumn(start))...)
-		return s.cluster.exec(ctx, s.cluster.readPatience, add.WithTimestamp(written+1))
+		return s.cluster.exec(ctx, s.cluster.config.readPatience, add.WithTimestamp(written+1))
 	}
-	return reach, s.cluster.exec(ctx, s.cluster.readPatience, s.cluster.session.Query("DELETE FROM "+tableSplits+row, key...).WithTimestamp(written))
+	return reach, s.cluster.exec(ctx, s.cluster.config.readPatience, s.cluster.session.Query("DELETE FROM "+tableSplits+row, key...).WithTimestamp(written))
 }

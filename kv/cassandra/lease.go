@@ -58,7 +58,7 @@ func (s *Store) acquire(ctx context.Context) error {
 	const count = "UPDATE " + tablePointers + " SET fence = ?, clock = ? WHERE store = ?"
 	begun := s.lease.since()
 	s.chained = s.promise()
-	applied, now, err := s.conditionally(ctx, s.cluster.readPatience, func(b *gocql.Batch) {
+	applied, now, err := s.conditionally(ctx, s.cluster.config.readPatience, func(b *gocql.Batch) {
 		b.Query(take, c.leaseSeconds(), s.lease.holder, s.id, token)
 		b.Query(count, s.token, s.chained, s.id)
 	})

@@ -19,7 +19,7 @@ func (s *Store) Post(ctx context.Context, name string, value []byte, keep time.D
 		return err
 	}
 	post := s.cluster.session.Query("INSERT INTO "+tablePosts+" (store, name, value) VALUES (?, ?, ?) USING TTL ?", s.id, name, copied(value), int(keep.Seconds()))
-	return s.cluster.exec(ctx, s.cluster.postPatience, post.WithTimestamp(s.clock.next()))
+	return s.cluster.exec(ctx, s.cluster.config.postPatience, post.WithTimestamp(s.clock.next()))
 }
 
 // Posts returns all values.
@@ -27,7 +27,7 @@ func (s *Store) Posts(ctx context.Context) (all map[string][]byte, err error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	err = s.cluster.retry(ctx, s.cluster.postPatience, func(ctx context.Context) error {
+	err = s.cluster.retry(ctx, s.cluster.config.postPatience, func(ctx context.Context) error {
 		all = map[string][]byte{}
 		rows := s.query("SELECT name, value FROM "+tablePosts+" WHERE store = ?", s.id).IterContext(ctx)
 		var name string

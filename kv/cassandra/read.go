@@ -44,7 +44,7 @@ type reading struct {
 }
 
 // byQuorum is how rows are read that a Write has made visible.
-func (s *Store) byQuorum() reading { return reading{s.cluster.quorum, s.cluster.readPatience} }
+func (s *Store) byQuorum() reading { return reading{s.cluster.quorum, s.cluster.config.readPatience} }
 
 // rows reads rows, and calls take for each. What take keeps must be discarded when reset
 // is called, before another attempt. A table that was never created has no rows.
@@ -285,7 +285,7 @@ func (s *Store) Pointers(ctx context.Context) (all map[string][]byte, err error)
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	err = s.cluster.retry(ctx, s.cluster.readPatience, func(ctx context.Context) error {
+	err = s.cluster.retry(ctx, s.cluster.config.readPatience, func(ctx context.Context) error {
 		all = map[string][]byte{}
 		rows := s.query("SELECT name, value FROM "+tablePointers+" WHERE store = ?", s.id).IterContext(ctx)
 		var name *string

@@ -188,7 +188,7 @@ func (c *Cluster) checkSchema(ctx context.Context, readOnly bool) error {
 }
 
 func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
-	err = c.retry(ctx, c.readPatience, func(ctx context.Context) error {
+	err = c.retry(ctx, c.config.readPatience, func(ctx context.Context) error {
 		names = names[:0]
 		rows := c.session.Query("SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?", c.config.Keyspace).
 			Consistency(gocql.One).IterContext(ctx)
@@ -212,11 +212,11 @@ func (c *Cluster) createTables(ctx context.Context, version int) error {
 	}
 	if version == 0 {
 		const identify = "INSERT INTO " + tableSchema + " (part, holder) VALUES ('identity', ?) IF NOT EXISTS"
-		if _, _, err := c.compareAndSet(ctx, c.readPatience, identify, gocql.MustRandomUUID().String()); err != nil {
+		if _, _, err := c.compareAndSet(ctx, c.config.readPatience, identify, gocql.MustRandomUUID().String()); err != nil {
 			return err
 		}
 	}
-	return c.exec(ctx, c.readPatience, c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES ('ashlar', ?)", schemaVersion))
+	return c.exec(ctx, c.config.readPatience, c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES ('ashlar', ?)", schemaVersion))
 }
 
 // fixedID returns a UUID that depends on text alone.
@@ -305,7 +305,7 @@ func (c *Cluster) createLocked(ctx context.Context, tables []*statements) error 
 	}
 	for _, st := range tables {
 		record := c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES (?, ?)", "table "+st.name, schemaVersion)
-		if err := c.exec(ctx, c.readPatience, record); err != nil {
+		if err := c.exec(ctx, c.config.readPatience, record); err != nil {
 			return err
 		}
 		st.exists.Store(true)
@@ -345,7 +345,7 @@ func (c *Cluster) lockSchema(ctx context.Context) (unlock func() error, err erro
 	me := gocql.MustRandomUUID().String()
 	lock := "INSERT INTO " + tableSchema + " (part, holder) VALUES ('creating', ?) IF NOT EXISTS USING TTL ?"
 	for {
-		applied, now, err := c.compareAndSet(ctx, c.readPatience, lock, me, int(schemaLock.Seconds()))
+		applied, now, err := c.compareAndSet(ctx, c.config.readPatience, lock, me, int(schemaLock.Seconds()))
 		if err != nil {
 			return nil, err
 		}
@@ -359,7 +359,7 @@ func (c *Cluster) lockSchema(ctx context.Context) (unlock func() error, err erro
 		}
 	}
 	return func() error {
-		_, _, err := c.compareAndSet(context.WithoutCancel(ctx), c.readPatience, "DELETE FROM "+tableSchema+" WHERE part = 'creating' IF holder = ?", me)
+		_, _, err := c.compareAndSet(context.WithoutCancel(ctx), c.config.readPatience, "DELETE FROM "+tableSchema+" WHERE part = 'creating' IF holder = ?", me)
 		return err
 	}, nil
 }

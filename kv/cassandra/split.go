@@ -98,7 +98,7 @@ type announcement struct {
 func (s *Store) loadSplits(ctx context.Context) error {
 	starts := map[string][]uint64{}
 	var announcements []announcement
-	err := s.cluster.retry(ctx, s.cluster.readPatience, func(ctx context.Context) error {
+	err := s.cluster.retry(ctx, s.cluster.config.readPatience, func(ctx context.Context) error {
 		clear(starts)
 		announcements = nil
 		rows := s.cluster.session.Query("SELECT tbl, p, i, start FROM "+tableSplits+" WHERE store = ?", s.id).IterContext(ctx)
@@ -132,7 +132,7 @@ func (s *Store) loadSplits(ctx context.Context) error {
 	}
 	// An announcement that this writer does not see must not be acted upon later, when there are rows in the part before.
 	forget := s.cluster.session.Query("DELETE FROM "+tableSplits+" WHERE store = ? AND tbl = ?", s.id, announced)
-	if err := s.cluster.exec(ctx, s.cluster.readPatience, forget.WithTimestamp(s.clock.next())); err != nil {
+	if err := s.cluster.exec(ctx, s.cluster.config.readPatience, forget.WithTimestamp(s.clock.next())); err != nil {
 		return err
 	}
 	s.splits.mu.Lock()
@@ -144,13 +144,13 @@ func (s *Store) loadSplits(ctx context.Context) error {
 // setStart stores a row of ashlar_splits.
 func (s *Store) setStart(ctx context.Context, table int, p []byte, part int, start int64) error {
 	add := s.cluster.session.Query("INSERT INTO "+tableSplits+" (store, tbl, p, i, start) VALUES (?, ?, ?, ?, ?)", s.id, table, p, part, start)
-	return s.cluster.exec(ctx, s.cluster.readPatience, add.WithTimestamp(s.clock.next()))
+	return s.cluster.exec(ctx, s.cluster.config.readPatience, add.WithTimestamp(s.clock.next()))
 }
 
 // partsOf reads the parts of one partition, and remembers them.
 func (s *Store) partsOf(ctx context.Context, t *kv.Table, partition []byte) ([]uint64, error) {
 	var starts []uint64
-	err := s.cluster.retry(ctx, s.cluster.readPatience, func(ctx context.Context) error {
+	err := s.cluster.retry(ctx, s.cluster.config.readPatience, func(ctx context.Context) error {
 		starts = nil
 		rows := s.query("SELECT start FROM "+tableSplits+" WHERE store = ? AND tbl = ? AND p = ?", s.id, int(t.ID), notNil(partition)).IterContext(ctx)
 		for start := int64(0); rows.Scan(&start); {
@@ -239,7 +239,7 @@ func (s *Store) growPart(ctx context.Context, r *row, weight int64) error {
 	}
 	size += weight
 	if empty || part < len(starts) || size < c.config.SplitBytes || r.sort <= sortOf(newest) {
-		return c.exec(ctx, c.readPatience, c.session.Query(st.setSize, size, s.id, r.partition, part).WithTimestamp(s.clock.next()))
+		return c.exec(ctx, c.config.readPatience, c.session.Query(st.setSize, size, s.id, r.partition, part).WithTimestamp(s.clock.next()))
 	}
 	return s.addPart(ctx, newPart{r.table, r.partition, append(slices.Clip(starts), r.sort)})
 }
@@ -264,7 +264,7 @@ func (s *Store) addPart(ctx context.Context, n newPart) error {
 			return err
 		}
 	}
-	if err := c.exec(ctx, c.readPatience, c.session.Query(st.setUntil, start, s.id, n.partition, part-1).WithTimestamp(s.clock.next())); err != nil {
+	if err := c.exec(ctx, c.config.readPatience, c.session.Query(st.setUntil, start, s.id, n.partition, part-1).WithTimestamp(s.clock.next())); err != nil {
 		return err
 	}
 	if err := s.setStart(ctx, announced, append([]byte{n.table.ID}, n.partition...), part, start); err != nil {

@@ -114,7 +114,7 @@ func (c *Cluster) exec(ctx context.Context, patience time.Duration, q *gocql.Que
 // scan reads the only row of a result, or returns kv.ErrNotFound.
 func (c *Cluster) scan(ctx context.Context, q *gocql.Query, dest ...any) error {
 	q.SetSpeculativeExecutionPolicy(c.speculation)
-	err := c.retry(ctx, c.readPatience, func(ctx context.Context) error { return q.ScanContext(ctx, dest...) })
+	err := c.retry(ctx, c.config.readPatience, func(ctx context.Context) error { return q.ScanContext(ctx, dest...) })
 	if errors.Is(err, gocql.ErrNotFound) {
 		return kv.ErrNotFound
 	}

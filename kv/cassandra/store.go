@@ -77,7 +77,7 @@ func (c *Cluster) openStore(ctx context.Context, name string, o kv.Options, own 
 	}
 	// The partition of the pointers begins with the token; a store without one is new.
 	const begin = "UPDATE " + tablePointers + " SET fence = 0, clock = 0, bytes = 0 WHERE store = ? IF fence = null"
-	if _, _, err := c.compareAndSet(ctx, c.readPatience, begin, s.id); err != nil {
+	if _, _, err := c.compareAndSet(ctx, c.config.readPatience, begin, s.id); err != nil {
 		return nil, err
 	}
 	if s.shared {

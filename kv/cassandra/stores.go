@@ -12,7 +12,7 @@ import (
 // Names lists the stores of the keyspace that begin with a prefix.
 func (c *Cluster) Names(ctx context.Context) ([]string, error) {
 	var names []string
-	err := c.retry(ctx, c.readPatience, func(ctx context.Context) error {
+	err := c.retry(ctx, c.config.readPatience, func(ctx context.Context) error {
 		names = names[:0]
 		rows := c.session.Query("SELECT name, id FROM " + tableStores + " WHERE part = 0").IterContext(ctx)
 		var name *string
@@ -40,7 +40,7 @@ func (c *Cluster) newID(ctx context.Context, name string) (int, error) {
 		next  = "UPDATE " + tableStores + " SET last = ? WHERE part = 0 IF last = ?"
 		add   = "INSERT INTO " + tableStores + " (part, name, id) VALUES (0, ?, ?) IF NOT EXISTS"
 	)
-	if _, _, err := c.compareAndSet(ctx, c.readPatience, first); err != nil {
+	if _, _, err := c.compareAndSet(ctx, c.config.readPatience, first); err != nil {
 		return 0, err
 	}
 	for {
@@ -48,14 +48,14 @@ func (c *Cluster) newID(ctx context.Context, name string) (int, error) {
 		if err := c.scan(ctx, c.session.Query("SELECT last FROM "+tableStores+" WHERE part = 0 LIMIT 1").Consistency(c.serial), &last); err != nil {
 			return 0, err
 		}
-		applied, _, err := c.compareAndSet(ctx, c.readPatience, next, last+1, last)
+		applied, _, err := c.compareAndSet(ctx, c.config.readPatience, next, last+1, last)
 		if err != nil {
 			return 0, err
 		}
 		if !applied {
 			continue // another store got the number, or this one did, in an attempt without an answer
 		}
-		if _, _, err := c.compareAndSet(ctx, c.readPatience, add, name, last+1); err != nil {
+		if _, _, err := c.compareAndSet(ctx, c.config.readPatience, add, name, last+1); err != nil {
 			return 0, err
 		}
 		return c.id(ctx, name) // of this store as it was added first
@@ -73,12 +73,12 @@ func (c *Cluster) Rename(ctx context.Context, from, to string) error {
 		add    = "INSERT INTO " + tableStores + " (part, name, id) VALUES (0, ?, ?) IF NOT EXISTS"
 		remove = "DELETE FROM " + tableStores + " WHERE part = 0 AND name = ? IF id = ?"
 	)
-	applied, now, err := c.compareAndSet(ctx, c.readPatience, add, to, id)
+	applied, now, err := c.compareAndSet(ctx, c.config.readPatience, add, to, id)
 	if err == nil && !applied && now["id"] != id {
 		err = kv.ErrConflict
 	}
 	if err == nil {
-		_, _, err = c.compareAndSet(ctx, c.readPatience, remove, from, id)
+		_, _, err = c.compareAndSet(ctx, c.config.readPatience, remove, from, id)
 	}
 	if err != nil {
 		return fmt.Errorf("kv/cassandra: rename store %s to %s: %w", from, to, err)
@@ -100,14 +100,14 @@ func (c *Cluster) Remove(ctx context.Context, name string) error {
 		}
 	}
 	if err == nil {
-		err = c.exec(ctx, c.readPatience, c.session.Query("DELETE FROM "+tableSplits+" WHERE store = ?", s.id))
+		err = c.exec(ctx, c.config.readPatience, c.session.Query("DELETE FROM "+tableSplits+" WHERE store = ?", s.id))
 	}
 	if err == nil {
-		_, _, err = c.compareAndSet(ctx, c.readPatience, "DELETE FROM "+tableStores+" WHERE part = 0 AND name = ? IF EXISTS", name)
+		_, _, err = c.compareAndSet(ctx, c.config.readPatience, "DELETE FROM "+tableStores+" WHERE part = 0 AND name = ? IF EXISTS", name)
 	}
 	if err == nil {
 		// The token stays, above all that were given: nobody has the number again.
-		_, _, err = c.compareAndSet(ctx, c.readPatience, "UPDATE "+tablePointers+" SET bytes = 0 WHERE store = ? IF fence = ?", s.id, s.token)
+		_, _, err = c.compareAndSet(ctx, c.config.readPatience, "UPDATE "+tablePointers+" SET bytes = 0 WHERE store = ? IF fence = ?", s.id, s.token)
 	}
 	if err = errors.Join(err, s.Close()); err != nil {
 		return fmt.Errorf("remove store %s: %w", name, err)
@@ -126,7 +126,7 @@ func (s *Store) removeRows(ctx context.Context, table string) error {
 			continue
 		}
 		drop := c.session.Query("DELETE FROM "+table+" WHERE store = ? AND p = ? AND i = ?", store, p, i)
-		if err := c.exec(ctx, c.readPatience, drop.WithTimestamp(s.clock.next())); err != nil {
+		if err := c.exec(ctx, c.config.readPatience, drop.WithTimestamp(s.clock.next())); err != nil {
 			return errors.Join(err, parts.Close())
 		}
 	}

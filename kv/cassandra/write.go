@@ -61,7 +61,7 @@ func (s *Store) Piecewise() {}
 // patience is how long a write is tried again.
 func (c *Cluster) patience(ctx context.Context) time.Duration {
 	if _, ok := ctx.Deadline(); ok {
-		return c.readPatience
+		return c.config.readPatience
 	}
 	return -1
 }
