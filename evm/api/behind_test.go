@@ -57,17 +57,11 @@ func TestPoolBehindTheHead(t *testing.T) {
 		go func() { answers[i] <- string(o.Answer(t.Context(), []byte(request), nil)) }()
 	}
 	time.Sleep(50 * time.Millisecond) // for the requests to find the pool behind
-	ctx, stop := context.WithCancel(t.Context())
-	kept := make(chan error, 1)
-	go func() { kept <- o.chain.RunPool(ctx, nil) }()
+	defer o.keepPool()()
 	for i, answer := range answers {
 		if got := <-answer; !strings.Contains(got, wants[i]) {
 			t.Errorf("%s: %s, expected %s", requests[i], got, wants[i])
 		}
-	}
-	stop()
-	if err := <-kept; err != nil {
-		t.Error(err)
 	}
 }
 
@@ -89,15 +83,23 @@ func TestPoolOnADroppedBranch(t *testing.T) {
 		answer <- string(o.Answer(t.Context(), []byte(requestOf(t, "eth_getTransactionCount", o.sender, "pending")), nil))
 	}()
 	time.Sleep(50 * time.Millisecond) // for the request to find the pool on the other branch
-	ctx, stop := context.WithCancel(t.Context())
-	kept := make(chan error, 1)
-	go func() { kept <- o.chain.RunPool(ctx, nil) }()
+	defer o.keepPool()()
 	if got := <-answer; !strings.Contains(got, `"result":"0x0"`) {
 		t.Errorf("%s, expected 0x0", got)
 	}
-	stop()
-	if err := <-kept; err != nil {
-		t.Error(err)
+}
+
+// keepPool has the pool follow the head until stop is called.
+func (o *open) keepPool() (stop func()) {
+	ctx, cancel := context.WithCancel(o.t.Context())
+	kept := make(chan error, 1)
+	go func() { kept <- o.chain.RunPool(ctx, nil) }()
+	return func() {
+		o.t.Helper()
+		cancel()
+		if err := <-kept; err != nil {
+			o.t.Error(err)
+		}
 	}
 }
 
