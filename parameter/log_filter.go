@@ -43,17 +43,6 @@ func (f *LogFilter) CheckSize() error {
 	return nil
 }
 
-// SlowLogs is the error if a search in a range of blocks, both ends included, takes too long. Its data
-// suggests the first half of the range, in the words of a range with too many logs: indexers look for
-// them, and otherwise send the same request again and again.
-func SlowLogs(first, last uint64) *jsonrpc.Error {
-	answer := &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"}
-	if first < last {
-		answer.Data = fmt.Sprintf("Try with this block range [%#x, %#x].", first, first+(last-first)/2)
-	}
-	return answer
-}
-
 // Measured memory of an address or topic of a filter, as sent and sorted.
 const (
 	addressBytes = 48

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/eth"
 	"ashlar/evm/archive"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -22,12 +23,12 @@ var errNoAccessList = &jsonrpc.Error{Code: jsonrpc.CodeNotFound, Message: "Resou
 // The schemas of a block's access list.
 var (
 	changeOf = func(name string, value *schema.Schema) *schema.Schema {
-		return schema.Array(schema.Object(schema.Members{"index": quantitySchema, name: value}, nil))
+		return schema.Array(schema.Object(schema.Members{"index": eth.Quantity, name: value}, nil))
 	}
 	blockAccessListSchema = schema.Array(schema.Object(schema.Members{
-		"address": addressSchema, "storageReads": schema.Array(hashSchema),
-		"storageChanges": schema.Array(schema.Object(schema.Members{"key": hashSchema, "changes": changeOf("value", hashSchema)}, nil)),
-		"balanceChanges": changeOf("value", quantitySchema), "nonceChanges": changeOf("value", quantitySchema), "codeChanges": changeOf("code", dataSchema),
+		"address": eth.Address, "storageReads": schema.Array(eth.Hash),
+		"storageChanges": schema.Array(schema.Object(schema.Members{"key": eth.Hash, "changes": changeOf("value", eth.Hash)}, nil)),
+		"balanceChanges": changeOf("value", eth.Quantity), "nonceChanges": changeOf("value", eth.Quantity), "codeChanges": changeOf("code", eth.Data),
 	}, nil)).Named("BlockAccessList", "The accounts and slots that a block accesses, and their values after each transaction that changes them (EIP-7928). "+
 		"Index 0 is before the block's transactions, index n is transaction n, counted from 1, and the last index is after them.")
 )
@@ -35,17 +36,17 @@ var (
 // accessListMethods describes the methods that return the access lists of blocks. A list
 // contains values of any contract.
 func (a *API) accessListMethods() []jsonrpc.Method {
-	block := required("Block", "The block.", blockSchema, a.listedBlock)
+	block := eth.Required("Block", "The block.", eth.Block, a.listedBlock)
 	return []jsonrpc.Method{
 		{
 			Name: "eth_getBlockAccessList", Summary: "Returns the access list of a block.",
-			Params: []jsonrpc.Param{block}, Result: result("Block access list", schema.OrNull(blockAccessListSchema)),
+			Params: []jsonrpc.Param{block}, Result: eth.Result("Block access list", schema.OrNull(blockAccessListSchema)),
 			Errors: append([]*jsonrpc.Error{errNoAccessList}, namedBlockErrors...),
 			Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.AnyContract, Handler: a.getBlockAccessList(appendAccessList, "null"),
 		},
 		{
 			Name: "debug_getRawBlockAccessList", Summary: "Returns the encoding of a block's access list.",
-			Params: []jsonrpc.Param{block}, Result: result("Block access list RLP", dataSchema),
+			Params: []jsonrpc.Param{block}, Result: eth.Result("Block access list RLP", eth.Data),
 			Errors: append([]*jsonrpc.Error{errNoAccessList}, namedBlockErrors...),
 			Cost:   jsonrpc.Light(20), Concerns: jsonrpc.AnyContract, Handler: a.getBlockAccessList(appendRawAccessList, noBytes),
 		},

@@ -64,12 +64,12 @@ func New(chain *query.Chain, config Config) *API {
 
 // Methods describes all methods of the API.
 func (a *API) Methods() (*jsonrpc.Methods, error) {
-	p := a.parameters()
+	d := a.described()
 	all := slices.Concat(
-		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.accessListMethods(), a.transactionMethods(p), a.senderMethods(), a.rawMethods(p), a.badBlockMethods(), a.stateMethods(p),
-		a.proofMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.callMethods(p), a.callManyMethods(),
-		a.traceMethods(p), a.traceCallManyMethods(), a.traceChainMethods(p), a.parityMethods(p), a.simulateMethods(p), a.rangeMethods(p), a.witnessMethods(p), a.otsMethods(p), a.searchMethods(p),
-		a.poolMethods(), a.syncMethods(), a.fillMethods(p), a.publisher.methods(),
+		a.networkMethods(d), a.capabilityMethods(), a.blockMethods(d), a.accessListMethods(), a.transactionMethods(d), a.senderMethods(), a.rawMethods(d), a.badBlockMethods(), a.stateMethods(d),
+		a.proofMethods(d), a.feeMethods(d), a.logMethods(d), a.eventMethods(), a.callMethods(d), a.callManyMethods(),
+		a.traceMethods(d), a.traceCallManyMethods(), a.traceChainMethods(d), a.parityMethods(d), a.simulateMethods(d), a.rangeMethods(d), a.witnessMethods(d), a.otsMethods(d), a.searchMethods(d),
+		a.poolMethods(d), a.syncMethods(), a.fillMethods(d), a.publisher.methods(d),
 	)
 	all = append(all, modulesMethod(all))
 	for i := range all {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -15,11 +16,11 @@ import (
 
 // badBlockMethods describes the method that returns invalid blocks.
 func (a *API) badBlockMethods() []jsonrpc.Method {
-	bad := schema.Object(schema.Members{"hash": hashSchema, "block": schema.Object(nil, nil), "rlp": dataSchema, "reason": schema.String}, nil).
+	bad := schema.Object(schema.Members{"hash": eth.Hash, "block": schema.Object(nil, nil), "rlp": eth.Data, "reason": schema.String}, nil).
 		Named("BadBlock", "An invalid block, and why it is invalid.")
 	return []jsonrpc.Method{{
 		Name: "debug_getBadBlocks", Summary: "Returns the last invalid blocks that the server received from its consensus client or its upstream nodes.",
-		Result: result("Blocks", schema.Array(bad)),
+		Result: eth.Result("Blocks", schema.Array(bad)),
 		Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.getBadBlocks,
 	}}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -13,68 +14,33 @@ import (
 
 // blockMethods describes the methods about blocks and their counts. Their answers are not
 // restricted by contract.
-func (a *API) blockMethods(p parameters) []jsonrpc.Method {
-	byHash, byNumber := []jsonrpc.Param{p.blockHash}, []jsonrpc.Param{p.blockNumber}
-	uncleIndex := required("Uncle index", "The uncle's place in the block, from 0.", numberSchema, jsonrpc.Given("0x0"))
-	count, uncle := result("Transaction count", optionalQuantity), result("Uncle", schema.OrNull(blockResultSchema))
-	uncles := result("Uncle count", optionalQuantity)
-	whole := result("Block information", schema.OrNull(blockResultSchema))
+func (a *API) blockMethods(d *eth.Description) []jsonrpc.Method {
+	byHash, byNumber := (*parameter.Arguments).BlockHash, (*parameter.Arguments).BlockNumber
+	block, header := schema.OrNull(blockResultSchema), eth.Result("Header", schema.OrNull(headerSchema))
 	return []jsonrpc.Method{
-		{
-			Name: "eth_getBlockByHash", Summary: "Returns the block with a hash.",
-			Params: []jsonrpc.Param{p.blockHash, p.hydrated}, Result: whole,
-			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*parameter.Arguments).BlockHash),
-		},
-		{
-			Name: "eth_getBlockByNumber", Summary: "Returns the block with a number or a tag.",
-			Params: []jsonrpc.Param{p.blockNumber, p.hydrated}, Result: whole, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*parameter.Arguments).BlockNumber),
-		},
+		d.Method("eth_getBlockByHash", eth.Answer{Handler: a.getBlock(byHash), Result: block}),
+		d.Method("eth_getBlockByNumber", eth.Answer{Handler: a.getBlock(byNumber), Result: block, Errors: namedBlockErrors}),
 		{
 			Name: "eth_getHeaderByHash", Summary: "Returns the header of the block with a hash.",
-			Params: byHash, Result: result("Header", schema.OrNull(headerSchema)),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendHeaderOf),
+			Params: []jsonrpc.Param{d.BlockHash}, Result: header,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock(byHash, appendHeaderOf),
 		},
 		{
 			Name: "eth_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
-			Params: byNumber, Result: result("Header", schema.OrNull(headerSchema)),
+			Params: []jsonrpc.Param{d.BlockNumber}, Result: header,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getHeaderByNumber(),
 		},
-		{
-			Name: "eth_getBlockReceipts", Summary: "Returns the receipts of all transactions of a block.",
-			Params: []jsonrpc.Param{p.block}, Result: result("Receipts information", schema.OrNull(schema.Array(receiptSchema))), Errors: namedBlockErrors,
-			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.getBlockReceipts,
-		},
-		{
-			Name: "eth_getBlockTransactionCountByHash", Summary: "Returns the number of transactions in the block with a hash.",
-			Params: byHash, Result: count,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendTransactionCount),
-		},
-		{
-			Name: "eth_getBlockTransactionCountByNumber", Summary: "Returns the number of transactions in the block with a number or a tag.",
-			Params: byNumber, Result: count, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockNumber, appendTransactionCount),
-		},
-		{
-			Name: "eth_getUncleCountByBlockHash", Summary: "Returns the number of uncles of the block with a hash.",
-			Params: byHash, Result: uncles,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendUncleCount),
-		},
-		{
-			Name: "eth_getUncleCountByBlockNumber", Summary: "Returns the number of uncles of the block with a number or a tag.",
-			Params: byNumber, Result: uncles, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockNumber, appendUncleCount),
-		},
-		{
-			Name: "eth_getUncleByBlockHashAndIndex", Summary: "Returns an uncle of the block with a hash.",
-			Params: []jsonrpc.Param{p.blockHash, uncleIndex}, Result: uncle,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*parameter.Arguments).BlockHash, appendUncleAt, "null"),
-		},
-		{
-			Name: "eth_getUncleByBlockNumberAndIndex", Summary: "Returns an uncle of the block with a number or a tag.",
-			Params: []jsonrpc.Param{p.blockNumber, uncleIndex}, Result: uncle, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*parameter.Arguments).BlockNumber, appendUncleAt, "null"),
-		},
+		d.Method("eth_getBlockReceipts", eth.Answer{
+			Handler: a.getBlockReceipts, Cost: jsonrpc.Heavy(50), Result: schema.OrNull(schema.Array(receiptSchema)), Errors: namedBlockErrors,
+		}),
+		d.Method("eth_getBlockTransactionCountByHash", eth.Answer{Handler: a.ofBlock(byHash, appendTransactionCount)}),
+		d.Method("eth_getBlockTransactionCountByNumber", eth.Answer{Handler: a.ofBlock(byNumber, appendTransactionCount), Errors: namedBlockErrors}),
+		d.Method("eth_getUncleCountByBlockHash", eth.Answer{Handler: a.ofBlock(byHash, appendUncleCount)}),
+		d.Method("eth_getUncleCountByBlockNumber", eth.Answer{Handler: a.ofBlock(byNumber, appendUncleCount), Errors: namedBlockErrors}),
+		d.Method("eth_getUncleByBlockHashAndIndex", eth.Answer{Handler: a.inBlock(byHash, appendUncleAt, "null"), Result: block}),
+		d.Method("eth_getUncleByBlockNumberAndIndex", eth.Answer{
+			Handler: a.inBlock(byNumber, appendUncleAt, "null"), Result: block, Errors: namedBlockErrors,
+		}),
 	}
 }
 

@@ -6,43 +6,27 @@ import (
 	"errors"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
-	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // callMethods describes the methods that run a message.
-func (a *API) callMethods(p parameters) []jsonrpc.Method {
-	blockOverrides := jsonrpc.Param{Name: "Block overrides", Summary: "What the message sees of the block in place of its contents.", Schema: blockOverridesSchema}
+func (a *API) callMethods(d *eth.Description) []jsonrpc.Method {
 	errs := append([]*jsonrpc.Error{
 		{Code: jsonrpc.CodeReverted, Message: "execution reverted", Data: "the returned data, in hexadecimal"},
 		{Code: jsonrpc.CodeServer, Message: "out of gas"},
 		{Code: jsonrpc.CodeServer, Message: "execution aborted (timeout = 5s)"},
 	}, blockErrors...)
+	called := parameter.Concerning(contractsCalled)
 	return []jsonrpc.Method{
-		{
-			Name: "eth_call", Summary: "Runs a message without creating a transaction and returns what its code returns.",
-			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides, blockOverrides},
-			Result: result("Return data", dataSchema), Errors: errs,
-			Cost: jsonrpc.Heavy(20), Concerns: parameter.Concerning(contractsCalled), Handler: a.running(4, runCall),
-		},
-		{
-			Name: "eth_estimateGas", Summary: "Returns a gas limit that suffices for a message.",
-			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides, blockOverrides},
-			Result: result("Gas used", quantitySchema), Errors: errs,
-			Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(contractsCalled), Handler: a.running(4, runGasEstimate),
-		},
-		{
-			Name: "eth_createAccessList", Summary: "Returns the accounts and slots that a message uses.",
-			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides},
-			Result: result("Gas used", schema.Object(
-				schema.Members{"accessList": accessListSchema, "gasUsed": quantitySchema}, schema.Members{"error": schema.String})), Errors: errs,
-			Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(contractsCalled), Handler: a.running(3, runAccessList),
-		},
+		d.Method("eth_call", eth.Answer{Handler: a.running(4, runCall), Cost: jsonrpc.Heavy(20), Concerns: called, Errors: errs}),
+		d.Method("eth_estimateGas", eth.Answer{Handler: a.running(4, runGasEstimate), Cost: jsonrpc.Heavy(50), Concerns: called, Errors: errs}),
+		d.Method("eth_createAccessList", eth.Answer{Handler: a.running(3, runAccessList), Cost: jsonrpc.Heavy(50), Concerns: called, Errors: errs}),
 	}
 }
 

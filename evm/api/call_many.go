@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
@@ -25,10 +26,10 @@ func (a *API) callManyMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_callMany", Summary: "Runs bundles of messages, each message on what those before it left, and returns what their code returns.",
 		Params: append(a.bundleParams(),
-			jsonrpc.Param{Name: "State overrides", Summary: "What the messages see of accounts in place of their contents.", Schema: stateOverridesSchema},
+			jsonrpc.Param{Name: "State overrides", Summary: "What the messages see of accounts in place of their contents.", Schema: eth.StateOverrides},
 			jsonrpc.Param{Name: "Timeout", Summary: "Milliseconds that all messages together may take, at most and by default 5000.", Schema: schema.Unsigned},
 		),
-		Result: result("Results", schema.Array(schema.Array(bundledResultSchema))), Errors: append(errorsOf(errEmptyBundles, errTooManyCalls(maxManyCalls+1)), blockErrors...),
+		Result: eth.Result("Results", schema.Array(schema.Array(bundledResultSchema))), Errors: append(errorsOf(errEmptyBundles, errTooManyCalls(maxManyCalls+1)), blockErrors...),
 		Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.callMany,
 	}}
 }
@@ -36,10 +37,10 @@ func (a *API) callManyMethods() []jsonrpc.Method {
 // bundleParams describes bundles and their state context.
 func (a *API) bundleParams() []jsonrpc.Param {
 	return []jsonrpc.Param{
-		required("Bundles", "The messages of each bundle, which see the same block.", bundlesSchema, a.example(func(s *sample) any {
+		eth.Required("Bundles", "The messages of each bundle, which see the same block.", bundlesSchema, a.example(func(s *sample) any {
 			return []any{map[string]any{"transactions": []any{s.call}}}
 		})),
-		optional(required("State context", "The block, and the transaction before which the messages run. If left out: after the latest block.", stateContextSchema, a.example(func(s *sample) any {
+		eth.Optional(eth.Required("State context", "The block, and the transaction before which the messages run. If left out: after the latest block.", stateContextSchema, a.example(func(s *sample) any {
 			return map[string]any{"blockNumber": hexutil.Uint64(s.callBlock)}
 		}))),
 	}
@@ -47,17 +48,17 @@ func (a *API) bundleParams() []jsonrpc.Param {
 
 // The schemas of bundles.
 var (
-	bundlesSchema = schema.Array(schema.Object(schema.Members{"transactions": schema.Array(callSchema)}, schema.Members{"blockOverride": bundleBlockSchema})).
+	bundlesSchema = schema.Array(schema.Object(schema.Members{"transactions": schema.Array(eth.Call)}, schema.Members{"blockOverride": bundleBlockSchema})).
 			Named("Bundles", "Lists of messages, with what they see of their block.")
 	bundleBlockSchema = schema.Object(nil, schema.Members{
-		"blockNumber": numberSchema, "coinbase": addressSchema, "timestamp": numberSchema, "baseFee": numberSchema,
-		"number": numberSchema, "feeRecipient": addressSchema, "time": numberSchema, "baseFeePerGas": numberSchema,
-		"gasLimit": numberSchema, "difficulty": numberSchema, "prevRandao": hashSchema, "blobBaseFee": numberSchema,
+		"blockNumber": eth.Number, "coinbase": eth.Address, "timestamp": eth.Number, "baseFee": eth.Number,
+		"number": eth.Number, "feeRecipient": eth.Address, "time": eth.Number, "baseFeePerGas": eth.Number,
+		"gasLimit": eth.Number, "difficulty": eth.Number, "prevRandao": eth.Hash, "blobBaseFee": eth.Number,
 	})
-	stateContextSchema = schema.Object(nil, schema.Members{"blockNumber": blockSchema, "transactionIndex": schema.Integer(-1)}).
+	stateContextSchema = schema.Object(nil, schema.Members{"blockNumber": eth.Block, "transactionIndex": schema.Integer(-1)}).
 				Named("StateContext", "A block, by default the latest, and the transaction of it before which messages run; -1, the default: after the block.")
 	bundledResultSchema = schema.Object(nil, schema.Members{
-		"value": dataSchema, "error": schema.AnyOf(schema.String, schema.Object(schema.Members{"message": schema.String, "data": dataSchema}, nil)),
+		"value": eth.Data, "error": schema.AnyOf(schema.String, schema.Object(schema.Members{"message": schema.String, "data": eth.Data}, nil)),
 	}).Named("BundledResult", "What the code of a message returned, or why it failed.")
 )
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"ashlar/eth"
 	"ashlar/evm/archive"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -25,14 +26,14 @@ func (a *API) capabilityMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{
 		{
 			Name: "eth_config", Summary: "Returns the rules of the current, the next and the last fork.",
-			Result: result("Configuration", schema.Object(
+			Result: eth.Result("Configuration", schema.Object(
 				schema.Members{"current": schema.OrNull(forkSchema), "next": schema.OrNull(forkSchema), "last": schema.OrNull(forkSchema)}, nil)),
 			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: a.forkConfig,
 		},
 		{
 			Name: "eth_capabilities", Summary: "Returns the head, and the oldest block of each kind of history.",
-			Result: result("Capabilities", schema.Object(schema.Members{
-				"head":  schema.Object(schema.Members{"number": quantitySchema, "hash": hashSchema}, nil),
+			Result: eth.Result("Capabilities", schema.Object(schema.Members{
+				"head":  schema.Object(schema.Members{"number": eth.Quantity, "hash": eth.Hash}, nil),
 				"state": historySchema, "tx": historySchema, "logs": historySchema, "receipts": historySchema, "blocks": historySchema, "stateproofs": historySchema,
 			}, nil)),
 			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: a.capabilities,

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/events"
 	"ashlar/evm/archive"
 	"ashlar/evm/query"
@@ -40,7 +41,7 @@ func addressesOf(words []events.Word) (addresses []common.Address) {
 
 // eventNetwork describes this network to package events.
 func (a *API) eventNetwork() events.Network {
-	return events.Network{View: a.eventView, ParseAddress: parameter.ParseEventAddress, ParseWord: parameter.ParseEventWord, Address: addressSchema, Word: hashSchema}
+	return events.Network{View: a.eventView, ParseAddress: parameter.ParseEventAddress, ParseWord: parameter.ParseEventWord, Address: eth.Address, Word: eth.Hash}
 }
 
 func (a *API) eventView() (events.View, error) {

@@ -7,41 +7,28 @@ import (
 	"math/big"
 	"strconv"
 
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
-	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
 
 	"github.com/holiman/uint256"
 )
 
 // feeMethods describes the methods about the price of gas.
-func (a *API) feeMethods() []jsonrpc.Method {
-	price := func(name, summary, resultName string, s *schema.Schema, handler jsonrpc.Handler) jsonrpc.Method {
-		return jsonrpc.Method{
-			Name: name, Summary: summary, Result: result(resultName, s),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: handler,
-		}
-	}
+func (a *API) feeMethods(d *eth.Description) []jsonrpc.Method {
 	return []jsonrpc.Method{
-		price("eth_gasPrice", "Returns a price of gas with which a transaction is soon included.", "Gas price", quantitySchema, a.gasPrice),
-		price("eth_maxPriorityFeePerGas", "Returns a tip with which a transaction is soon included.", "Max priority fee per gas", quantitySchema, a.maxPriorityFeePerGas),
-		price("eth_baseFee", "Returns the base fee of the block after the head, null before London.", "Base fee", optionalQuantity, a.baseFee),
-		price("eth_blobBaseFee", "Returns the price of the head's blob gas, null before Cancun.", "Blob gas base fee", optionalQuantity, a.blobBaseFee),
+		d.Method("eth_gasPrice", eth.Answer{Handler: a.gasPrice}),
+		d.Method("eth_maxPriorityFeePerGas", eth.Answer{Handler: a.maxPriorityFeePerGas}),
+		d.Method("eth_blobBaseFee", eth.Answer{Handler: a.blobBaseFee}),
 		{
-			Name: "eth_feeHistory", Summary: "Returns base fees, shares of gas used and rewards of a range of blocks.",
-			Params: []jsonrpc.Param{
-				required("blockCount", "How many blocks, at most 1024.", schema.AnyOf(numberSchema, schema.String, schema.Unsigned), jsonrpc.Given("0x5")),
-				required("newestBlock", "The last block of the range.", blockNumberSchema, jsonrpc.Given("latest")),
-				{
-					Name: "rewardPercentiles", Summary: "Which percentiles of the tips are returned, ascending.",
-					Schema: schema.Array(schema.Number), Example: jsonrpc.Given([]int{25, 75}),
-				},
-			},
-			Result: result("Fee history result", feeHistorySchema),
-			Errors: append(errorsOf(query.ErrBeyondHead, query.ErrPercentile), namedBlockErrors...),
-			Cost:   jsonrpc.Heavy(20), Concerns: jsonrpc.NoContract, Handler: a.feeHistory,
+			Name: "eth_baseFee", Summary: "Returns the base fee of the block after the head, null before London.",
+			Result: eth.Result("Base fee", optionalQuantity), Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.baseFee,
 		},
+		d.Method("eth_feeHistory", eth.Answer{
+			Handler: a.feeHistory, Cost: jsonrpc.Heavy(20), Result: feeHistorySchema,
+			Errors: append(errorsOf(query.ErrBeyondHead, query.ErrPercentile), namedBlockErrors...),
+		}),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/big"
 
+	"ashlar/eth"
 	"ashlar/evm"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
@@ -23,11 +24,11 @@ import (
 )
 
 // fillMethods describes the method that completes a transaction.
-func (a *API) fillMethods(p parameters) []jsonrpc.Method {
+func (a *API) fillMethods(d *eth.Description) []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_fillTransaction", Summary: "Returns a transaction to be signed, with the nonce, gas and fees that were left out.",
-		Params: []jsonrpc.Param{p.call},
-		Result: result("Transaction", schema.Object(schema.Members{"raw": dataSchema, "tx": schema.Object(nil, nil)}, nil)),
+		Params: []jsonrpc.Param{d.Call},
+		Result: eth.Result("Transaction", schema.Object(schema.Members{"raw": eth.Data, "tx": schema.Object(nil, nil)}, nil)),
 		Cost:   jsonrpc.Heavy(70), Concerns: parameter.Concerning(contractsCalled), Handler: a.fillTransaction,
 	}}
 }

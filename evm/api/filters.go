@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"ashlar/eth"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
@@ -128,7 +129,7 @@ func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte
 	}
 	list := jsonrpc.NewList(append(out, '['), room)
 	for _, update := range updates {
-		if list.Len() >= maxLogs {
+		if list.Len() >= eth.MaxLogs {
 			break
 		}
 		before := list

@@ -3,39 +3,24 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
 )
 
-// The limits of eth_getLogs.
-const (
-	maxLogs    = 10_000
-	maxLogTime = 10 * time.Second
-)
-
 // logMethods describes the method that searches logs.
-func (a *API) logMethods(p parameters) []jsonrpc.Method {
-	return []jsonrpc.Method{{
-		Name: "eth_getLogs", Summary: "Returns the logs that match a filter.",
-		Params: []jsonrpc.Param{p.filter}, Result: result("Log objects", schema.Array(logSchema)), Errors: logErrors,
-		Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.getLogs,
-	}}
+func (a *API) logMethods(d *eth.Description) []jsonrpc.Method {
+	return []jsonrpc.Method{
+		d.Method("eth_getLogs", eth.Answer{Handler: a.getLogs, Cost: jsonrpc.Heavy(50), Result: schema.Array(logSchema), Errors: logErrors}),
+	}
 }
 
 // logErrors are the errors of methods that search logs.
-var logErrors = append([]*jsonrpc.Error{
-	{Code: jsonrpc.CodeLimitExceeded, Message: "query returned more than 10000 results", Data: "Try with this block range [0x1, 0x2f]."},
-	{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded", Data: "Try with this block range [0x1, 0x18]."},
-	{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"},
-	{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"},
-	{Code: jsonrpc.CodeServer, Message: "unknown block"},
-}, namedBlockErrors...)
+var logErrors = eth.LogErrors(namedBlockErrors...)
 
 // getLogs answers eth_getLogs.
 func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
@@ -52,7 +37,7 @@ func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
 
 // appendFilteredLogs appends the array of the logs that a filter selects.
 func (a *API) appendFilteredLogs(ctx context.Context, filter parameter.LogFilter, out []byte) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, maxLogTime)
+	limited, cancel := context.WithTimeout(ctx, eth.MaxLogTime)
 	defer cancel()
 	view, wanted, err := a.resolveLogs(limited, filter)
 	if err == nil {
@@ -68,15 +53,15 @@ func (a *API) appendFilteredLogs(ctx context.Context, filter parameter.LogFilter
 // of ctx; if the query has timed out but ctx has not, the query's own limit was reached. wanted
 // is nil if its range could not be resolved.
 func logsError(ctx context.Context, wanted *query.Filter, err error) error {
-	var tooMany *query.TooManyLogs
+	var tooMany *chain.TooManyLogs
 	switch {
 	case errors.As(err, &tooMany):
-		return tooManyLogs(tooMany)
+		return eth.TooManyLogs(tooMany)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		if wanted == nil {
-			return parameter.SlowLogs(0, 0)
+			return eth.SlowLogs(0, 0)
 		}
-		return parameter.SlowLogs(wanted.From, wanted.To)
+		return eth.SlowLogs(wanted.From, wanted.To)
 	}
 	return err
 }
@@ -88,7 +73,7 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	begin := len(out)
-	err := view.Logs(ctx, wanted, maxLogs, func(log *query.Log) (err error) {
+	err := view.Logs(ctx, wanted, eth.MaxLogs, func(log *query.Log) (err error) {
 		if place.blockHash != log.Block.Hash || len(out) == begin {
 			place.enter(log.Block, log.Time)
 			place.pending, place.removed = view.IsPending(log.Block.Number), view.IsDropped(log.Block.Number)
@@ -107,16 +92,6 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 	return append(out, ']'), err
 }
 
-// tooManyLogs is the error if a filter matches more logs than the limit. Indexers look for
-// the sentence in data and continue with the range that it suggests.
-func tooManyLogs(e *query.TooManyLogs) *jsonrpc.Error {
-	answer := &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: e.Error()}
-	if e.Fits {
-		answer.Data = fmt.Sprintf("Try with this block range [%#x, %#x].", e.From, e.To)
-	}
-	return answer
-}
-
 // resolveLogs takes a view and resolves the block range of a filter in it.
 func (a *API) resolveLogs(ctx context.Context, f parameter.LogFilter) (*query.View, *query.Filter, error) {
 	view, err := a.chain.View()
@@ -127,7 +102,7 @@ func (a *API) resolveLogs(ctx context.Context, f parameter.LogFilter) (*query.Vi
 	if f.Hash != nil {
 		view, number, err := view.Resolve(ctx, chain.BlockID{Hash: f.Hash})
 		if errors.Is(err, query.ErrUnknownHash) {
-			return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
+			return nil, nil, eth.ErrLogBlock
 		}
 		wanted.From, wanted.To = number, number
 		return view, wanted, err
@@ -150,9 +125,9 @@ func (a *API) resolveLogs(ctx context.Context, f parameter.LogFilter) (*query.Vi
 	}
 	switch {
 	case wanted.From > wanted.To:
-		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
+		return nil, nil, eth.ErrLogRange
 	case wanted.To > view.Head().Number:
-		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"}
+		return nil, nil, eth.ErrLogsBeyondHead
 	}
 	return view, wanted, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -22,23 +23,23 @@ const selectorBytes = 4
 const otsLevel = "8"
 
 // otsMethods describes the methods of the explorer Otterscan.
-func (a *API) otsMethods(p parameters) []jsonrpc.Method {
-	number := required("Block number", "The number of the block.", schema.AnyOf(blockNumberSchema, schema.Unsigned), a.example(func(s *sample) any { return s.block.Number }))
-	state := required("Block", "The block after which the state is read; latest by default.", schema.AnyOf(blockSchema, schema.Unsigned), jsonrpc.Given("latest"))
+func (a *API) otsMethods(d *eth.Description) []jsonrpc.Method {
+	number := eth.Required("Block number", "The number of the block.", schema.AnyOf(eth.BlockNumber, schema.Unsigned), a.example(func(s *sample) any { return s.block.Number }))
+	state := eth.Required("Block", "The block after which the state is read; latest by default.", schema.AnyOf(eth.Block, schema.Unsigned), jsonrpc.Given("latest"))
 	count := func(name, summary string, example int) jsonrpc.Param {
-		return required(name, summary, schema.Unsigned, jsonrpc.Given(example))
+		return eth.Required(name, summary, schema.Unsigned, jsonrpc.Given(example))
 	}
-	details := result("Block details", schema.OrNull(blockDetailsSchema))
+	details := eth.Result("Block details", schema.OrNull(blockDetailsSchema))
 	traceErrors := append(errorsOf(execute.ErrGenesis, errTraceTime, errNoTransaction), blockErrors...)
 	return []jsonrpc.Method{
 		{
-			Name: "ots_getApiLevel", Summary: "Returns the level of Otterscan's API that is served.", Result: result("Level", schema.Unsigned),
-			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: constant([]byte(otsLevel)),
+			Name: "ots_getApiLevel", Summary: "Returns the level of Otterscan's API that is served.", Result: eth.Result("Level", schema.Unsigned),
+			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: eth.Constant([]byte(otsLevel)),
 		},
 		{
 			Name: "ots_hasCode", Summary: "Returns whether an account is a contract.",
-			Params: []jsonrpc.Param{p.address, optional(state)}, Result: result("Has code", schema.Boolean), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.hasCode,
+			Params: []jsonrpc.Param{d.Address, eth.Optional(state)}, Result: eth.Result("Has code", schema.Boolean), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(eth.FirstAddress), Handler: a.hasCode,
 		},
 		{
 			Name: "ots_getBlockDetails", Summary: "Returns a block without its transactions, with its rewards and fees.",
@@ -47,50 +48,50 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "ots_getBlockDetailsByHash", Summary: "Returns a block without its transactions, with its rewards and fees.",
-			Params: []jsonrpc.Param{p.blockHash}, Result: details,
+			Params: []jsonrpc.Param{d.BlockHash}, Result: details,
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockDetails((*parameter.Arguments).BlockHash),
 		},
 		{
 			Name: "ots_getBlockTransactions", Summary: "Returns a page of a block's transactions with their receipts, without logs and most of the input. Page 0 is the block's end.",
 			Params: []jsonrpc.Param{number, count("Page", "The page, from 0.", 0), count("Page size", "The largest number of transactions.", 25)},
-			Result: result("Transactions", schema.OrNull(blockTransactionsSchema)), Errors: namedBlockErrors,
+			Result: eth.Result("Transactions", schema.OrNull(blockTransactionsSchema)), Errors: namedBlockErrors,
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockTransactions,
 		},
 		{
 			Name: "ots_getInternalOperations", Summary: "Returns the transfers, creations and self-destructions inside of a transaction.",
-			Params: []jsonrpc.Param{p.transactionHash}, Result: result("Operations", schema.Array(operationSchema)), Errors: traceErrors,
+			Params: []jsonrpc.Param{d.TransactionHash}, Result: eth.Result("Operations", schema.Array(operationSchema)), Errors: traceErrors,
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.otsTrace(appendOperations),
 		},
 		{
 			Name: "ots_traceTransaction", Summary: "Returns the calls of a transaction.",
-			Params: []jsonrpc.Param{p.transactionHash}, Result: result("Calls", schema.Array(otsCallSchema)), Errors: traceErrors,
+			Params: []jsonrpc.Param{d.TransactionHash}, Result: eth.Result("Calls", schema.Array(otsCallSchema)), Errors: traceErrors,
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.otsTrace(appendOtsCalls),
 		},
 		{
 			Name: "ots_getTransactionError", Summary: "Returns what a reverted transaction returned.",
-			Params: []jsonrpc.Param{p.transactionHash}, Result: result("Data", dataSchema), Errors: traceErrors,
+			Params: []jsonrpc.Param{d.TransactionHash}, Result: eth.Result("Data", eth.Data), Errors: traceErrors,
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.otsTrace(appendOtsError),
 		},
 		{
 			Name: "ots_getTransactionBySenderAndNonce", Summary: "Returns the hash of the transaction of a sender with a nonce.",
-			Params: a.senderAndNonce(schema.Unsigned, 0), Result: result("Transaction hash", schema.OrNull(hashSchema)),
+			Params: a.senderAndNonce(schema.Unsigned, 0), Result: eth.Result("Transaction hash", schema.OrNull(eth.Hash)),
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.hashBySender,
 		},
 		{
 			Name: "ots_getContractCreator", Summary: "Returns the transaction that created a contract, and the account that did.",
-			Params: []jsonrpc.Param{p.address}, Result: result("Creator", schema.OrNull(schema.Object(schema.Members{"hash": hashSchema, "creator": addressSchema}, nil))),
+			Params: []jsonrpc.Param{d.Address}, Result: eth.Result("Creator", schema.OrNull(schema.Object(schema.Members{"hash": eth.Hash, "creator": eth.Address}, nil))),
 			Errors: errorsOf(errTraceTime),
 			Cost:   jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.contractCreator,
 		},
 		{
 			Name: "erigon_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
-			Params: []jsonrpc.Param{number}, Result: result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
+			Params: []jsonrpc.Param{number}, Result: eth.Result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
 			// Otterscan finds out with [1] whether this is a node that it can use.
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock(plainBlock, appendHeaderOf),
 		},
 		{
 			Name: "erigon_getHeaderByHash", Summary: "Returns the header of the block with a hash.",
-			Params: []jsonrpc.Param{p.blockHash}, Result: result("Header", schema.OrNull(headerSchema)),
+			Params: []jsonrpc.Param{d.BlockHash}, Result: eth.Result("Header", schema.OrNull(headerSchema)),
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendHeaderOf),
 		},
 	}
@@ -99,17 +100,17 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 // The schemas of Otterscan's answers.
 var (
 	blockDetailsSchema = schema.Object(schema.Members{
-		"block":    schema.Object(schema.Members{"number": optionalQuantity, "hash": schema.OrNull(hashSchema), "logsBloom": schema.Null, "transactionCount": schema.Unsigned}, nil),
-		"issuance": schema.Object(schema.Members{"blockReward": quantitySchema, "uncleReward": quantitySchema, "issuance": quantitySchema}, nil), "totalFees": quantitySchema,
+		"block":    schema.Object(schema.Members{"number": optionalQuantity, "hash": schema.OrNull(eth.Hash), "logsBloom": schema.Null, "transactionCount": schema.Unsigned}, nil),
+		"issuance": schema.Object(schema.Members{"blockReward": eth.Quantity, "uncleReward": eth.Quantity, "issuance": eth.Quantity}, nil), "totalFees": eth.Quantity,
 	}, nil).Named("BlockDetails", "A block without transactions and bloom, its rewards, and the fees that senders paid.")
 	blockTransactionsSchema = schema.Object(schema.Members{
 		"fullblock": schema.Object(schema.Members{"transactions": schema.Array(transactionSchema), "transactionCount": schema.Unsigned}, nil),
-		"receipts":  schema.Array(schema.Object(schema.Members{"logs": schema.Null, "logsBloom": schema.Null, "transactionHash": hashSchema}, nil)),
+		"receipts":  schema.Array(schema.Object(schema.Members{"logs": schema.Null, "logsBloom": schema.Null, "transactionHash": eth.Hash}, nil)),
 	}, nil).Named("BlockTransactions", "Transactions with their receipts.")
-	operationSchema = schema.Object(schema.Members{"type": schema.Unsigned, "from": addressSchema, "to": addressSchema, "value": quantitySchema}, nil).
+	operationSchema = schema.Object(schema.Members{"type": schema.Unsigned, "from": eth.Address, "to": eth.Address, "value": eth.Quantity}, nil).
 			Named("Operation", "0: a transfer, 1: a self-destruction, 2: CREATE, 3: CREATE2.")
 	otsCallSchema = schema.Object(schema.Members{
-		"type": schema.String, "depth": schema.Unsigned, "from": addressSchema, "to": addressSchema, "value": optionalQuantity, "input": dataSchema, "output": dataSchema,
+		"type": schema.String, "depth": schema.Unsigned, "from": eth.Address, "to": eth.Address, "value": optionalQuantity, "input": eth.Data, "output": eth.Data,
 	}, nil).Named("OtterscanCall", "A call, a creation or a self-destruction.")
 )
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -24,12 +25,12 @@ const maxSearchedPage = 100
 var errNoTraceIndex = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the method is not available: this network has no trace index: it is made if the network is imported with trace_index"}
 
 // searchMethods describes the methods that search the transactions of an address.
-func (a *API) searchMethods(p parameters) []jsonrpc.Method {
-	number := required("Block number", "The number of a block, which is not searched itself. 0 searches the whole chain.", schema.AnyOf(blockNumberSchema, schema.Unsigned), jsonrpc.Given(0))
-	size := required("Page size", "How many transactions are wanted. All transactions of a block are on the same page, so there may be more.", schema.Unsigned, jsonrpc.Given(25))
-	params := []jsonrpc.Param{p.address, number, size}
+func (a *API) searchMethods(d *eth.Description) []jsonrpc.Method {
+	number := eth.Required("Block number", "The number of a block, which is not searched itself. 0 searches the whole chain.", schema.AnyOf(eth.BlockNumber, schema.Unsigned), jsonrpc.Given(0))
+	size := eth.Required("Page size", "How many transactions are wanted. All transactions of a block are on the same page, so there may be more.", schema.Unsigned, jsonrpc.Given(25))
+	params := []jsonrpc.Param{d.Address, number, size}
 	errs := append(errorsOf(errNoTraceIndex, errPageSize(maxSearchedPage+1)), blockErrors...)
-	found := result("Transactions", searchedSchema)
+	found := eth.Result("Transactions", searchedSchema)
 	return []jsonrpc.Method{
 		{
 			Name:    "ots_searchTransactionsBefore",
@@ -48,7 +49,7 @@ func (a *API) searchMethods(p parameters) []jsonrpc.Method {
 
 var searchedSchema = schema.Object(schema.Members{
 	"txs":       schema.Array(transactionSchema),
-	"receipts":  schema.Array(schema.Object(schema.Members{"transactionHash": hashSchema, "timestamp": schema.Unsigned}, nil)),
+	"receipts":  schema.Array(schema.Object(schema.Members{"transactionHash": eth.Hash, "timestamp": schema.Unsigned}, nil)),
 	"firstPage": schema.Boolean, "lastPage": schema.Boolean,
 }, nil).Named("SearchedTransactions", "Transactions with their receipts and times. The first page has the newest, the last page the oldest.")
 

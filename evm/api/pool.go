@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/pool"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -21,42 +22,37 @@ import (
 
 // poolMethods describes the methods that accept transactions or return pooled ones. They
 // are not restricted by contract.
-func (a *API) poolMethods() []jsonrpc.Method {
+func (a *API) poolMethods(d *eth.Description) []jsonrpc.Method {
 	bySender := schema.Map(poolContentSchema)
 	content := func(s *schema.Schema) *schema.Schema {
 		return schema.Object(schema.Members{"pending": s, "queued": s}, nil)
 	}
 	return []jsonrpc.Method{
-		{
-			Name: "eth_sendRawTransaction", Summary: "Takes a signed transaction to be included, and returns its hash.",
-			ExampleFails: includedExample,
-			Params:       []jsonrpc.Param{required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw }))},
-			Result:       result("Transaction hash", hashSchema),
-			Errors:       append(errorsOf(errTakesNone), sendErrors()...),
+		d.Method("eth_sendRawTransaction", eth.Answer{
 			// A transaction may have blobs. The cost is still light: most calls only wait
 			// for an upstream node, and the pool checks blob proofs one transaction at a
 			// time.
-			Cost: jsonrpc.Light(50), Concerns: jsonrpc.NoContract, Handler: a.sendRawTransaction,
-		},
+			Handler: a.sendRawTransaction, Cost: jsonrpc.Light(50), ExampleFails: includedExample, Errors: append(errorsOf(errTakesNone), sendErrors()...),
+		}),
 		{
 			Name: "txpool_status", Summary: "Returns how many transactions wait.",
-			Result: result("Transaction pool status", content(quantitySchema)),
+			Result: eth.Result("Transaction pool status", content(eth.Quantity)),
 			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.poolStatus,
 		},
 		{
 			Name: "txpool_content", Summary: "Returns all transactions that wait, by sender and nonce.",
-			Result: result("Transaction pool content", content(bySender)),
+			Result: eth.Result("Transaction pool content", content(bySender)),
 			Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.poolContent(appendPooled),
 		},
 		{
 			Name: "txpool_inspect", Summary: "Returns a line of text about each transaction that waits, by sender and nonce.",
-			Result: result("Transaction pool summary", content(schema.Map(schema.Map(schema.String)))),
+			Result: eth.Result("Transaction pool summary", content(schema.Map(schema.Map(schema.String)))),
 			Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.poolContent(appendInspected),
 		},
 		{
 			Name: "txpool_contentFrom", Summary: "Returns the transactions of one sender that wait, by nonce.",
-			Params: []jsonrpc.Param{required("address", "The sender.", addressSchema, a.example(func(s *sample) any { return s.sender }))},
-			Result: result("Transaction pool content from address", content(poolContentSchema)),
+			Params: []jsonrpc.Param{eth.Required("address", "The sender.", eth.Address, a.example(func(s *sample) any { return s.sender }))},
+			Result: eth.Result("Transaction pool content from address", content(poolContentSchema)),
 			Cost:   jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.poolContentFrom,
 		},
 	}

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
-	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -19,17 +19,10 @@ import (
 const maxProofKeys = 1024
 
 // proofMethods describes eth_getProof.
-func (a *API) proofMethods(p parameters) []jsonrpc.Method {
-	return []jsonrpc.Method{{
-		Name: "eth_getProof", Summary: "Returns an account and some of its slots with the trie nodes that prove them.",
-		Params: []jsonrpc.Param{
-			p.address,
-			required("StorageKeys", "The slots to prove.", schema.Array(slotSchema), jsonrpc.Given([]string{"0x0"})),
-			optional(p.state),
-		},
-		Result: result("Account", proofSchema), Errors: blockErrors,
-		Cost: jsonrpc.Light(20), Concerns: parameter.Concerning(contractRead), Handler: a.getProof,
-	}}
+func (a *API) proofMethods(d *eth.Description) []jsonrpc.Method {
+	return []jsonrpc.Method{
+		d.Method("eth_getProof", eth.Answer{Handler: a.getProof, Cost: jsonrpc.Light(20), Result: proofSchema, Errors: blockErrors}),
+	}
 }
 
 // getProof answers eth_getProof.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/query"
@@ -27,35 +28,35 @@ const (
 )
 
 // rangeMethods describes the methods that list accounts and slots, by their hashes.
-func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
+func (a *API) rangeMethods(d *eth.Description) []jsonrpc.Method {
 	flag := func(name, summary string) jsonrpc.Param {
-		return required(name, summary, schema.Boolean, jsonrpc.Given(true))
+		return eth.Required(name, summary, schema.Boolean, jsonrpc.Given(true))
 	}
-	start := required("Start", "The first hash, or its beginning.", dataSchema, jsonrpc.Given("0x"))
-	limit := required("Limit", "The largest number of entries to return.", schema.Unsigned, jsonrpc.Given(16))
-	modified := result("Addresses", schema.OrNull(schema.Array(addressSchema)))
+	start := eth.Required("Start", "The first hash, or its beginning.", eth.Data, jsonrpc.Given("0x"))
+	limit := eth.Required("Limit", "The largest number of entries to return.", schema.Unsigned, jsonrpc.Given(16))
+	modified := eth.Result("Addresses", schema.OrNull(schema.Array(eth.Address)))
 	absent := []error{unknownEnd("start", chain.BlockID{Number: 9}, "%x"), unknownEnd("end", chain.BlockID{Number: 9}, "%d")}
 	errs := errorsOf(append(absent, errTooManyBlocks(maxModifiedBlocks+1), errNotBefore(2, 1), evm.ErrMissing)...)
 	return []jsonrpc.Method{
 		{
 			Name: "debug_storageRangeAt", Summary: "Returns slots of a contract before a block, in the order of their hashes.",
-			Params: []jsonrpc.Param{p.block, required("Transaction index", "Must be that of a transaction of the block.", schema.Unsigned, jsonrpc.Given(0)), p.address, start, limit},
-			Result: result("Slots", storageRangeSchema), Errors: blockErrors,
+			Params: []jsonrpc.Param{d.Block, eth.Required("Transaction index", "Must be that of a transaction of the block.", schema.Unsigned, jsonrpc.Given(0)), d.Address, start, limit},
+			Result: eth.Result("Slots", storageRangeSchema), Errors: blockErrors,
 			Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(rangedContract), Handler: a.storageRange,
 		},
 		{
 			Name: "debug_accountRange", Summary: "Returns accounts after a block, in the order of the hashes of their addresses.",
 			Params: []jsonrpc.Param{
-				p.state, start, limit, flag("No code", "Leaves out code."), flag("No storage", "Leaves out storage."),
+				d.State, start, limit, flag("No code", "Leaves out code."), flag("No storage", "Leaves out storage."),
 				flag("Incomplete", "Ignored: accounts are always listed, by hash, although their addresses are not stored."),
 			},
-			Result: result("Accounts", accountRangeSchema), Errors: existingErrors,
+			Result: eth.Result("Accounts", accountRangeSchema), Errors: existingErrors,
 			Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.accountRange,
 		},
 		{
 			Name: "debug_getModifiedAccountsByNumber", Summary: "Returns the accounts that changed in a block, or between two blocks.",
 			Params: []jsonrpc.Param{
-				required("Start", "The block, or the one before the first of the range.", schema.Unsigned, a.example(func(s *sample) any { return s.block.Number })),
+				eth.Required("Start", "The block, or the one before the first of the range.", schema.Unsigned, a.example(func(s *sample) any { return s.block.Number })),
 				{Name: "End", Summary: "The last block of the range.", Schema: schema.Unsigned},
 			},
 			Result: modified, Errors: errs,
@@ -63,7 +64,7 @@ func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "debug_getModifiedAccountsByHash", Summary: "Returns the accounts that changed in a block, or between two blocks.",
-			Params: []jsonrpc.Param{p.blockHash, jsonrpc.Param{Name: "End", Summary: "The hash of the last block of the range.", Schema: hashSchema}},
+			Params: []jsonrpc.Param{d.BlockHash, jsonrpc.Param{Name: "End", Summary: "The hash of the last block of the range.", Schema: eth.Hash}},
 			Result: modified, Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.modifiedByHash,
 		},
@@ -73,12 +74,12 @@ func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
 // The schemas of ranges.
 var (
 	storageRangeSchema = schema.Object(schema.Members{
-		"storage": schema.OrNull(schema.Map(schema.Object(schema.Members{"key": schema.Null, "value": hashSchema}, nil))),
-		"nextKey": schema.OrNull(hashSchema),
+		"storage": schema.OrNull(schema.Map(schema.Object(schema.Members{"key": schema.Null, "value": eth.Hash}, nil))),
+		"nextKey": schema.OrNull(eth.Hash),
 	}, nil).Named("StorageRange", "Slots by their hash. A key is null: only its hash is stored.")
 	accountRangeSchema = schema.Object(schema.Members{"root": schema.String, "accounts": schema.Map(schema.Object(schema.Members{
-		"balance": schema.String, "nonce": schema.Unsigned, "root": hashSchema, "codeHash": hashSchema, "key": hashSchema,
-	}, schema.Members{"code": dataSchema, "storage": schema.Map(schema.String)}))}, schema.Members{"next": hashSchema}).
+		"balance": schema.String, "nonce": schema.Unsigned, "root": eth.Hash, "codeHash": eth.Hash, "key": eth.Hash,
+	}, schema.Members{"code": eth.Data, "storage": schema.Map(schema.String)}))}, schema.Members{"next": eth.Hash}).
 		Named("AccountRange", "Accounts by `pre(0x…)` with the hash of the address; slots by their hash.")
 )
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"ashlar/eth"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
@@ -12,27 +13,27 @@ import (
 )
 
 // rawMethods describes the methods that return objects in the protocol's encoding.
-func (a *API) rawMethods(p parameters) []jsonrpc.Method {
-	of := []jsonrpc.Param{p.block}
+func (a *API) rawMethods(d *eth.Description) []jsonrpc.Method {
+	of := []jsonrpc.Param{d.Block}
 	return []jsonrpc.Method{
 		{
 			Name: "debug_getRawHeader", Summary: "Returns the encoding of a header.",
-			Params: of, Result: result("Header RLP", dataSchema), Errors: blockErrors,
+			Params: of, Result: eth.Result("Header RLP", eth.Data), Errors: blockErrors,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.encoded(func(b *block) ([]byte, error) { return b.RLP, nil }),
 		},
 		{
 			Name: "debug_getRawBlock", Summary: "Returns the encoding of a block.",
-			Params: of, Result: result("Block RLP", dataSchema), Errors: blockErrors,
+			Params: of, Result: eth.Result("Block RLP", eth.Data), Errors: blockErrors,
 			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.encoded((*block).rlp),
 		},
 		{
 			Name: "debug_getRawReceipts", Summary: "Returns the encodings of a block's receipts.",
-			Params: of, Result: result("Receipts", schema.OrNull(schema.Array(dataSchema))), Errors: blockErrors,
+			Params: of, Result: eth.Result("Receipts", schema.OrNull(schema.Array(eth.Data))), Errors: blockErrors,
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.getRawReceipts,
 		},
 		{
 			Name: "debug_getRawTransaction", Summary: "Returns the encoding of the transaction with a hash.",
-			Params: []jsonrpc.Param{p.transactionHash}, Result: result("EIP-2718 binary-encoded transaction", dataSchema),
+			Params: []jsonrpc.Param{d.TransactionHash}, Result: eth.Result("EIP-2718 binary-encoded transaction", eth.Data),
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getRawTransaction(),
 		},
 	}

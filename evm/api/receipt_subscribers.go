@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
@@ -17,7 +18,7 @@ import (
 // geth.
 const maxReceiptHashes = 200
 
-var receiptFilterSchema = schema.Object(nil, schema.Members{"transactionHashes": schema.Array(hashSchema)}).
+var receiptFilterSchema = schema.Object(nil, schema.Members{"transactionHashes": schema.Array(eth.Hash)}).
 	Named("ReceiptFilter", "The transactions whose receipts are wanted; all if there are none.")
 
 // receiptFilter has the transactions whose receipts a subscriber wants; empty: all.

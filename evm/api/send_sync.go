@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"ashlar/eth"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
@@ -27,10 +28,10 @@ func (a *API) syncMethods() []jsonrpc.Method {
 		Name: "eth_sendRawTransactionSync", Summary: "Takes a signed transaction to be included, waits for its block, and returns its receipt (EIP-7966).",
 		ExampleFails: includedExample,
 		Params: []jsonrpc.Param{
-			required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw })),
-			{Name: "Timeout", Summary: "How long to wait in milliseconds: 20,000 by default, and at most 60,000.", Schema: schema.AnyOf(schema.Unsigned, numberSchema)},
+			eth.Required("Transaction", "The transaction's encoding.", eth.Data, a.example(func(s *sample) any { return s.raw })),
+			{Name: "Timeout", Summary: "How long to wait in milliseconds: 20,000 by default, and at most 60,000.", Schema: schema.AnyOf(schema.Unsigned, eth.Number)},
 		},
-		Result: result("Receipt", receiptSchema),
+		Result: eth.Result("Receipt", receiptSchema),
 		Errors: append(errorsOf(errTakesNone, errNotIncluded(defaultSyncTime, common.Hash{})), sendErrors()...),
 		Cost:   jsonrpc.Light(60), Concerns: jsonrpc.NoContract, Handler: a.sendRawTransactionSync,
 	}}

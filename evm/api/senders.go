@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"ashlar/eth"
 	"ashlar/evm"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
@@ -18,7 +19,7 @@ import (
 func (a *API) senderMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_getTransactionBySenderAndNonce", Summary: "Returns the transaction of a sender with a nonce, included or waiting.",
-		Params: a.senderAndNonce(numberSchema, "0x0"), Result: result("Transaction information", schema.OrNull(transactionSchema)),
+		Params: a.senderAndNonce(eth.Number, "0x0"), Result: eth.Result("Transaction information", schema.OrNull(transactionSchema)),
 		Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.transactionBySender,
 	}}
 }
@@ -26,8 +27,8 @@ func (a *API) senderMethods() []jsonrpc.Method {
 // senderAndNonce describes the parameters that identify a transaction by its sender.
 func (a *API) senderAndNonce(nonce *schema.Schema, example any) []jsonrpc.Param {
 	return []jsonrpc.Param{
-		required("Sender", "The sender of the transaction.", addressSchema, a.example(func(s *sample) any { return s.sender })),
-		required("Nonce", "The nonce of the transaction.", nonce, jsonrpc.Given(example)),
+		eth.Required("Sender", "The sender of the transaction.", eth.Address, a.example(func(s *sample) any { return s.sender })),
+		eth.Required("Nonce", "The nonce of the transaction.", nonce, jsonrpc.Given(example)),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
@@ -33,41 +34,20 @@ const (
 const codeVMError = -32015
 
 // simulateMethods describes the method that simulates blocks.
-func (a *API) simulateMethods(p parameters) []jsonrpc.Method {
-	return []jsonrpc.Method{{
-		Name: "eth_simulateV1", Summary: "Runs messages in blocks that might follow a block, and returns these blocks.",
-		Params: []jsonrpc.Param{
-			required("Payload", "The blocks with their messages.", simulationSchema, a.example(func(s *sample) any {
-				return map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{s.call}}}}
-			})),
-			optional(p.callBlock),
-		},
-		Result: result("Result of calls", schema.Array(blockSchemaWithCalls)),
-		Errors: append(simulationErrors(
-			execute.ErrSimulatedNumber, execute.ErrSimulatedTime, execute.ErrSimulatedBlocks, execute.ErrSimulatedGas, core.ErrNonceTooLow, core.ErrNonceTooHigh,
-			core.ErrFeeCapTooLow, core.ErrIntrinsicGas, core.ErrInsufficientFunds), blockErrors...),
-		Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.simulate,
-	}}
+func (a *API) simulateMethods(d *eth.Description) []jsonrpc.Method {
+	errs := append(simulationErrors(
+		execute.ErrSimulatedNumber, execute.ErrSimulatedTime, execute.ErrSimulatedBlocks, execute.ErrSimulatedGas, core.ErrNonceTooLow, core.ErrNonceTooHigh,
+		core.ErrFeeCapTooLow, core.ErrIntrinsicGas, core.ErrInsufficientFunds), blockErrors...)
+	return []jsonrpc.Method{
+		d.Method("eth_simulateV1", eth.Answer{Handler: a.simulate, Cost: jsonrpc.Heavy(200), Result: schema.Array(simulatedBlockSchema), Errors: errs}),
+	}
 }
 
-// The schemas of a simulation.
-var (
-	simulationSchema = schema.Object(schema.Members{
-		"blockStateCalls": schema.Array(schema.Object(nil, schema.Members{
-			"blockOverrides": simulatedOverridesSchema, "stateOverrides": stateOverridesSchema, "calls": schema.Array(callSchema),
-		})),
-	}, schema.Members{"traceTransfers": schema.Boolean, "validation": schema.Boolean, "returnFullTransactions": schema.Boolean}).
-		Named("Simulation", "Blocks of messages to run, each on what those before it left.")
-	simulatedOverridesSchema = schema.Object(nil, schema.Members{
-		"number": numberSchema, "time": numberSchema, "gasLimit": numberSchema, "feeRecipient": addressSchema, "prevRandao": hashSchema,
-		"difficulty": numberSchema, "baseFeePerGas": numberSchema, "blobBaseFee": numberSchema, "beaconRoot": hashSchema,
-		"withdrawals": schema.Array(schema.Object(nil, nil)),
-	})
-	blockSchemaWithCalls = schema.Object(schema.Members{"number": quantitySchema, "hash": hashSchema, "calls": schema.Array(schema.Object(
-		schema.Members{"returnData": dataSchema, "logs": schema.Array(schema.Object(nil, nil)), "gasUsed": quantitySchema, "maxUsedGas": quantitySchema, "status": quantitySchema},
-		schema.Members{"error": schema.Object(schema.Members{"code": schema.Any, "message": schema.String}, schema.Members{"data": schema.String})}))}, nil).
-		Named("SimulatedBlock", "A block with what became of its messages.")
-)
+// simulatedBlockSchema is a block of the result of a simulation.
+var simulatedBlockSchema = schema.Object(schema.Members{"number": eth.Quantity, "hash": eth.Hash, "calls": schema.Array(schema.Object(
+	schema.Members{"returnData": eth.Data, "logs": schema.Array(schema.Object(nil, nil)), "gasUsed": eth.Quantity, "maxUsedGas": eth.Quantity, "status": eth.Quantity},
+	schema.Members{"error": schema.Object(schema.Members{"code": schema.Any, "message": schema.String}, schema.Members{"data": schema.String})}))}, nil).
+	Named("SimulatedBlock", "A block with what became of its messages.")
 
 // simulation is the parameters of eth_simulateV1.
 type simulation struct {

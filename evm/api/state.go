@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -16,64 +17,41 @@ import (
 )
 
 // stateMethods describes the methods about accounts and their storage.
-func (a *API) stateMethods(p parameters) []jsonrpc.Method {
-	account := []jsonrpc.Param{p.address, optional(p.state)}
+func (a *API) stateMethods(d *eth.Description) []jsonrpc.Method {
+	account := []jsonrpc.Param{d.Address, eth.Optional(d.State)}
 	return []jsonrpc.Method{
-		{
-			Name: "eth_getBalance", Summary: "Returns the balance of an account.",
-			Params: account, Result: result("Balance", quantitySchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getBalance,
-		},
-		{
-			Name: "eth_getCode", Summary: "Returns the code of a contract.",
-			Params: account, Result: result("Bytecode", dataSchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getCode,
-		},
-		{
-			Name: "eth_getTransactionCount", Summary: "Returns the nonce of an account: the number of transactions it has sent.",
-			Params: account, Result: result("Account nonce", quantitySchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getTransactionCount,
-		},
+		d.Method("eth_getBalance", eth.Answer{Handler: a.getBalance, Errors: blockErrors}),
+		d.Method("eth_getCode", eth.Answer{Handler: a.getCode, Errors: blockErrors}),
+		d.Method("eth_getTransactionCount", eth.Answer{Handler: a.getTransactionCount, Errors: blockErrors}),
 		{
 			Name: "eth_getAccount", Summary: "Returns an account as the state trie has it: balance, nonce, code hash and storage root.",
 			Params: account, Errors: blockErrors,
-			Result: result("Account", schema.OrNull(accountSchema)),
-			Cost:   jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getAccount,
+			Result: eth.Result("Account", schema.OrNull(accountSchema)),
+			Cost:   jsonrpc.Light(10), Concerns: parameter.Concerning(eth.FirstAddress), Handler: a.getAccount,
 		},
 		{
 			Name: "eth_getAccountInfo", Summary: "Returns the balance, the nonce and the code of an account.",
 			Params: account, Errors: blockErrors,
-			Result: result("Account info", schema.Object(schema.Members{"balance": quantitySchema, "nonce": quantitySchema, "code": dataSchema}, nil)),
-			Cost:   jsonrpc.Light(20), Concerns: parameter.Concerning(contractRead), Handler: a.getAccountInfo,
+			Result: eth.Result("Account info", schema.Object(schema.Members{"balance": eth.Quantity, "nonce": eth.Quantity, "code": eth.Data}, nil)),
+			Cost:   jsonrpc.Light(20), Concerns: parameter.Concerning(eth.FirstAddress), Handler: a.getAccountInfo,
 		},
-		{
-			Name: "eth_getStorageAt", Summary: "Returns the value of a storage slot.",
-			Params: []jsonrpc.Param{p.address, p.slot, optional(p.state)}, Result: result("Value", hashSchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getStorageAt,
-		},
+		d.Method("eth_getStorageAt", eth.Answer{Handler: a.getStorageAt, Errors: blockErrors}),
 		{
 			Name: "eth_getStorageValues", Summary: "Returns the values of many storage slots of many contracts.",
 			Params: []jsonrpc.Param{
-				required("Requests", "The slots of each contract, by its address.", schema.Map(schema.Array(hashSchema)),
+				eth.Required("Requests", "The slots of each contract, by its address.", schema.Map(schema.Array(eth.Hash)),
 					a.example(func(s *sample) any { return map[common.Address][]common.Hash{s.contract: {{}}} })),
-				optional(p.state),
+				eth.Optional(d.State),
 			},
-			Result: result("Values", schema.Map(schema.Array(hashSchema))), Errors: append(errorsOf(errTooManySlots(), errNoSlots), blockErrors...),
+			Result: eth.Result("Values", schema.Map(schema.Array(eth.Hash))), Errors: append(errorsOf(errTooManySlots(), errNoSlots), blockErrors...),
 			Cost: jsonrpc.Light(20), Concerns: parameter.Concerning(contractsRead), Handler: a.getStorageValues,
 		},
 	}
 }
 
 var accountSchema = schema.Object(schema.Members{
-	"balance": quantitySchema, "nonce": quantitySchema, "codeHash": hashSchema, "storageRoot": hashSchema,
+	"balance": eth.Quantity, "nonce": eth.Quantity, "codeHash": eth.Hash, "storageRoot": eth.Hash,
 }, nil).Named("Account", "An account without its code and its slots, of which it has hashes.")
-
-// contractRead returns the contract whose state a call reads.
-func contractRead(params []byte) ([]common.Address, error) {
-	args := parameter.Read(params, parameter.MaxArguments, 1)
-	address := args.Address(0)
-	return []common.Address{address}, args.Err
-}
 
 // contractsRead returns the contracts whose slots a call of eth_getStorageValues reads.
 func contractsRead(params []byte) (about []common.Address, err error) {

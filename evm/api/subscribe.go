@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
@@ -15,63 +16,34 @@ import (
 const subscriptionMethod = "eth_subscription"
 
 // methods describes the methods by which clients subscribe, and install and poll filters.
-func (p *publisher) methods() []jsonrpc.Method {
-	identifier := result("Filter identifier", idSchema)
+func (p *publisher) methods(d *eth.Description) []jsonrpc.Method {
 	expired := append(errorsOf(feed.ErrFilterNotFound), logErrors...)
+	options := jsonrpc.Param{
+		Name: "Options", Summary: "For logs a filter; for newPendingTransactions whether transactions are sent whole; for transactionReceipts whose receipts.",
+		Schema: schema.AnyOf(eth.Filter, schema.Boolean, receiptFilterSchema),
+	}
 	return []jsonrpc.Method{
-		{
-			Name: "eth_subscribe", Summary: "Subscribes the connection to what happens on the chain; messages follow as notifications.",
-			Params: []jsonrpc.Param{
-				required("Kind", "What the messages are about.", schema.Enum("newHeads", "logs", "newPendingTransactions", "syncing", "transactionReceipts"), jsonrpc.Given("newHeads")),
-				{
-					Name: "Options", Summary: "For logs a filter; for newPendingTransactions whether transactions are sent whole; for transactionReceipts whose receipts.",
-					Schema: schema.AnyOf(filterSchema, schema.Boolean, receiptFilterSchema),
-				},
-			},
-			Result: result("Subscription identifier", idSchema), Errors: errorsOf(feed.Supported(context.Background())),
-			Cost: jsonrpc.Light(10), Concerns: subscribedContracts, Stream: true, Handler: p.subscribeMethod,
-		},
-		{
-			Name: "eth_unsubscribe", Summary: "Ends a subscription of the connection.",
-			Params: []jsonrpc.Param{{
-				Name: "Subscription identifier", Summary: "The identifier that eth_subscribe returned.", Schema: idSchema, Required: true, From: "eth_subscribe",
-			}},
-			Result: result("Success", schema.Boolean), Errors: errorsOf(feed.ErrSubscriptionNotFound),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: feed.Unsubscribe,
-		},
-		{
-			Name: "eth_newFilter", Summary: "Installs a filter for logs, to be polled.",
-			Params: []jsonrpc.Param{required("Filter", "Which logs are wanted.", filterSchema, p.api.example((*sample).watched))}, Result: identifier,
-			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: p.newLogFilter,
-		},
-		{
-			Name: "eth_newBlockFilter", Summary: "Installs a filter for hashes of new blocks, to be polled.",
-			Result: identifier,
-			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.newBlockFilter,
-		},
+		d.Method("eth_subscribe", eth.Answer{
+			Handler: p.subscribeMethod, Concerns: subscribedContracts, Errors: errorsOf(feed.Supported(context.Background())),
+			Params: []jsonrpc.Param{eth.SubscriptionKinds("newHeads", "logs", "newPendingTransactions", "syncing", "transactionReceipts"), options},
+		}),
+		d.Method("eth_unsubscribe", eth.Answer{}),
+		d.Method("eth_newFilter", eth.Answer{Handler: p.newLogFilter}),
+		d.Method("eth_newBlockFilter", eth.Answer{Handler: p.newBlockFilter}),
 		{
 			Name: "eth_newPendingTransactionFilter", Summary: "Installs a filter for pending transactions, to be polled.",
 			Params: []jsonrpc.Param{{Name: "Whole transactions", Summary: "Whether transactions are returned whole, not as hashes.", Schema: schema.Boolean}},
-			Result: identifier,
+			Result: eth.Result("Filter identifier", eth.Identifier),
 			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.newPendingFilter,
 		},
-		{
-			Name: "eth_getFilterChanges", Summary: "Returns what has come since the filter was installed or last polled.",
-			Params: []jsonrpc.Param{filterID("eth_newFilter")},
-			Result: result("Log objects", schema.Array(schema.AnyOf(logSchema, hashSchema, transactionSchema))), Errors: expired,
-			// Clients poll often, mostly for little, but one poll can return as much as eth_getLogs.
-			Cost: jsonrpc.Heavy(20), Concerns: p.polledContracts, Handler: p.getFilterChanges,
-		},
-		{
-			Name: "eth_getFilterLogs", Summary: "Returns all logs that match a filter, as eth_getLogs does.",
-			Params: []jsonrpc.Param{filterID("eth_newFilter")}, Result: result("Log objects", schema.Array(logSchema)), Errors: expired,
-			Cost: jsonrpc.Heavy(50), Concerns: p.polledContracts, Handler: p.getFilterLogs,
-		},
-		{
-			Name: "eth_uninstallFilter", Summary: "Removes a filter and returns whether there was one.",
-			Params: []jsonrpc.Param{filterID("eth_newFilter")}, Result: result("Success", schema.Boolean),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.polled.Uninstall,
-		},
+		d.Method("eth_getFilterChanges", eth.Answer{
+			Handler: p.getFilterChanges, Concerns: p.polledContracts, Errors: expired,
+			Result: schema.Array(schema.AnyOf(logSchema, eth.Hash, transactionSchema)),
+		}),
+		d.Method("eth_getFilterLogs", eth.Answer{
+			Handler: p.getFilterLogs, Cost: jsonrpc.Heavy(50), Concerns: p.polledContracts, Result: schema.Array(logSchema), Errors: expired,
+		}),
+		d.Method("eth_uninstallFilter", eth.Answer{Handler: p.polled.Uninstall}),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"ashlar/eth"
 	"ashlar/feed"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
@@ -19,8 +20,8 @@ type Sync struct {
 }
 
 var syncSchema = schema.Object(schema.Members{
-	"startingBlock": quantitySchema, "currentBlock": quantitySchema, "highestBlock": quantitySchema,
-}, schema.Members{"blocksPerSecond": quantitySchema, "remainingSeconds": quantitySchema})
+	"startingBlock": eth.Quantity, "currentBlock": eth.Quantity, "highestBlock": eth.Quantity,
+}, schema.Members{"blocksPerSecond": eth.Quantity, "remainingSeconds": eth.Quantity})
 
 func (s Sync) append(out []byte) []byte {
 	out = appendQuantity(append(out, `{"startingBlock":`...), s.Starting)

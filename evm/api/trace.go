@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
@@ -19,42 +20,42 @@ import (
 
 // traceMethods describes the methods that re-run transactions, or run calls, under a
 // tracer.
-func (a *API) traceMethods(p parameters) []jsonrpc.Method {
+func (a *API) traceMethods(d *eth.Description) []jsonrpc.Method {
 	config := jsonrpc.Param{Name: "Config", Summary: "The tracer and its options; the struct logger by default.", Schema: traceConfigSchema}
 	callConfig := config
 	callConfig.Schema = traceCallConfigSchema
 	errs := append(errorsOf(execute.ErrGenesis, errTraceTime, errNoTransaction), existingErrors...)
-	trace, traces := result("Trace", traceSchema), result("Traces", transactionTracesSchema)
+	trace, traces := eth.Result("Trace", traceSchema), eth.Result("Traces", transactionTracesSchema)
 	return []jsonrpc.Method{
 		{
 			Name: "debug_traceTransaction", Summary: "Runs a transaction again under a tracer and returns what the tracer saw.",
-			Params: []jsonrpc.Param{p.transactionHash, config}, Result: trace, Errors: errs,
+			Params: []jsonrpc.Param{d.TransactionHash, config}, Result: trace, Errors: errs,
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.traceTransaction,
 		},
 		{
 			Name: "debug_traceBlockByNumber", Summary: "Runs the transactions of a block again under a tracer.",
-			Params: []jsonrpc.Param{p.blockNumber, config}, Result: traces, Errors: errs,
+			Params: []jsonrpc.Param{d.BlockNumber, config}, Result: traces, Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*parameter.Arguments).BlockNumber),
 		},
 		{
 			Name: "debug_traceBlockByHash", Summary: "Runs the transactions of a block again under a tracer.",
-			Params: []jsonrpc.Param{p.blockHash, config}, Result: traces, Errors: errs,
+			Params: []jsonrpc.Param{d.BlockHash, config}, Result: traces, Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*parameter.Arguments).BlockHash),
 		},
 		{
 			Name: "debug_traceBlock", Summary: "Runs the transactions of a block, given in its encoding, on its parent under a tracer.",
-			Params: []jsonrpc.Param{required("Block RLP", "The encoding of the block.", dataSchema, a.example(func(s *sample) any { return s.encoded })), config},
+			Params: []jsonrpc.Param{eth.Required("Block RLP", "The encoding of the block.", eth.Data, a.example(func(s *sample) any { return s.encoded })), config},
 			Result: traces, Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceEncodedBlock,
 		},
 		{
 			Name: "debug_traceCall", Summary: "Runs a message under a tracer, after a block or between its transactions.",
-			Params: []jsonrpc.Param{p.call, optional(p.callBlock), callConfig}, Result: trace, Errors: errs,
+			Params: []jsonrpc.Param{d.Call, eth.Optional(d.CallBlock), callConfig}, Result: trace, Errors: errs,
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.AnyContract, Handler: a.traceCall,
 		},
 		{
 			Name: "debug_intermediateRoots", Summary: "Returns the state root after each transaction of a block.",
-			Params: []jsonrpc.Param{p.blockHash, config}, Result: result("State roots", schema.OrNull(schema.Array(hashSchema))), Errors: errs,
+			Params: []jsonrpc.Param{d.BlockHash, config}, Result: eth.Result("State roots", schema.OrNull(schema.Array(eth.Hash))), Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.NoContract, Handler: a.intermediateRoots,
 		},
 	}
@@ -69,12 +70,12 @@ var (
 	traceConfigSchema     = schema.Object(nil, traceOptions).Named("TraceConfig", "A tracer by its name, or as JavaScript, with its options.")
 	traceCallConfigSchema = schema.Object(nil, func() schema.Members {
 		all := maps.Clone(traceOptions)
-		maps.Copy(all, schema.Members{"stateOverrides": stateOverridesSchema, "blockOverrides": blockOverridesSchema, "txIndex": numberSchema})
+		maps.Copy(all, schema.Members{"stateOverrides": eth.StateOverrides, "blockOverrides": eth.BlockOverrides, "txIndex": eth.Number})
 		return all
 	}()).Named("TraceCallConfig", "The options of a trace, and what the message sees in place of the chain's own contents.")
 
 	traceSchema             = schema.Any.Named("Trace", "What the tracer saw, in the tracer's own form.")
-	transactionTracesSchema = schema.Array(schema.Object(schema.Members{"txHash": hashSchema}, schema.Members{"result": traceSchema, "error": schema.String}))
+	transactionTracesSchema = schema.Array(schema.Object(schema.Members{"txHash": eth.Hash}, schema.Members{"result": traceSchema, "error": schema.String}))
 )
 
 // The errors of traces, in addition to those of every method.

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
@@ -18,7 +19,7 @@ func (a *API) traceCallManyMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "debug_traceCallMany", Summary: "Runs bundles of messages under a tracer, each message on what those before it left.",
 		Params: append(a.bundleParams(), jsonrpc.Param{Name: "Config", Summary: "The tracer and its options; the struct logger by default.", Schema: traceCallManyConfigSchema}),
-		Result: result("Traces", schema.Array(schema.Array(traceSchema))),
+		Result: eth.Result("Traces", schema.Array(schema.Array(traceSchema))),
 		Errors: append(errorsOf(execute.ErrGenesis, errEmptyBundles, errTooManyCalls(maxManyCalls+1), errManyScript, errTraceTime), existingErrors...),
 		Cost:   jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.traceCallMany,
 	}}
@@ -26,7 +27,7 @@ func (a *API) traceCallManyMethods() []jsonrpc.Method {
 
 var traceCallManyConfigSchema = schema.Object(nil, func() schema.Members {
 	all := maps.Clone(traceOptions)
-	all["stateOverrides"] = stateOverridesSchema
+	all["stateOverrides"] = eth.StateOverrides
 	return all
 }()).Named("TraceCallManyConfig", "The options of traces, and what the messages see of accounts in place of their contents.")
 

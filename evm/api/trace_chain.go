@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 
+	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/evm/trace/script"
@@ -19,25 +20,25 @@ import (
 )
 
 // traceChainMethods describes the methods that trace a range of blocks over a connection.
-func (a *API) traceChainMethods(p parameters) []jsonrpc.Method {
-	kind := required("Kind", "What is subscribed to.", schema.Enum(traceChainName), jsonrpc.Given(traceChainName))
-	start := required("Start", "The block before the first one that is traced.", blockNumberSchema, a.example(func(s *sample) any { return hexutil.Uint64(max(s.block.Number, 1) - 1) }))
-	end := p.blockNumber
+func (a *API) traceChainMethods(d *eth.Description) []jsonrpc.Method {
+	kind := eth.Required("Kind", "What is subscribed to.", schema.Enum(traceChainName), jsonrpc.Given(traceChainName))
+	start := eth.Required("Start", "The block before the first one that is traced.", eth.BlockNumber, a.example(func(s *sample) any { return hexutil.Uint64(max(s.block.Number, 1) - 1) }))
+	end := d.BlockNumber
 	end.Name, end.Summary = "End", "The last block that is traced."
 	config := jsonrpc.Param{Name: "Config", Summary: "The tracer and its options; the struct logger by default.", Schema: traceConfigSchema}
 	return []jsonrpc.Method{
 		{
 			Name: "debug_subscribe", Summary: "Traces a range of blocks; each block's traces follow as a notification that costs as much as the call.",
-			Params: []jsonrpc.Param{kind, start, end, config}, Result: result("Subscription identifier", idSchema),
+			Params: []jsonrpc.Param{kind, start, end, config}, Result: eth.Result("Subscription identifier", eth.Identifier),
 			Errors: append(errorsOf(feed.Supported(context.Background())), existingErrors...),
 			Cost:   jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Stream: true, Handler: a.debugSubscribe,
 		},
 		{
 			Name: "debug_unsubscribe", Summary: "Ends a subscription of the connection.",
 			Params: []jsonrpc.Param{{
-				Name: "Subscription identifier", Summary: "The identifier that debug_subscribe returned.", Schema: idSchema, Required: true, From: "debug_subscribe",
+				Name: "Subscription identifier", Summary: "The identifier that debug_subscribe returned.", Schema: eth.Identifier, Required: true, From: "debug_subscribe",
 			}},
-			Result: result("Success", schema.Boolean), Errors: errorsOf(feed.ErrSubscriptionNotFound),
+			Result: eth.Result("Success", schema.Boolean), Errors: errorsOf(feed.ErrSubscriptionNotFound),
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: feed.Unsubscribe,
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
@@ -18,61 +19,61 @@ import (
 
 // parityMethods describes the methods that trace transactions and calls in Parity's format,
 // as Erigon and reth do.
-func (a *API) parityMethods(p parameters) []jsonrpc.Method {
-	kinds := required("Trace types", "The parts of the trace that are returned.", schema.Array(traceKindSchema), jsonrpc.Given([]string{"trace"}))
+func (a *API) parityMethods(d *eth.Description) []jsonrpc.Method {
+	kinds := eth.Required("Trace types", "The parts of the trace that are returned.", schema.Array(traceKindSchema), jsonrpc.Given([]string{"trace"}))
 	errs := append(errorsOf(errTraceTime), blockErrors...)
-	frames, replayed := result("Frames", schema.OrNull(framesSchema)), result("Replayed transaction", schema.OrNull(replayedSchema))
+	frames, replayed := eth.Result("Frames", schema.OrNull(framesSchema)), eth.Result("Replayed transaction", schema.OrNull(replayedSchema))
 	return []jsonrpc.Method{
 		{
 			Name: "trace_block", Summary: "Returns the frames of a block's transactions, and the rewards that the block pays.",
-			Params: []jsonrpc.Param{p.block}, Result: frames, Errors: errs,
+			Params: []jsonrpc.Param{d.Block}, Result: frames, Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.parityBlock,
 		},
 		{
 			Name: "trace_transaction", Summary: "Returns the frames of a transaction.",
-			Params: []jsonrpc.Param{p.transactionHash}, Result: frames, Errors: errs,
+			Params: []jsonrpc.Param{d.TransactionHash}, Result: frames, Errors: errs,
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityTransaction,
 		},
 		{
 			Name: "trace_get", Summary: "Returns the frame of a transaction at a trace address.",
-			Params: []jsonrpc.Param{p.transactionHash, required("Trace address", "The way to the frame: indices of frames, from the outermost.",
-				schema.Array(schema.AnyOf(numberSchema, schema.Unsigned)), jsonrpc.Given([]int{}))},
-			Result: result("Frame", schema.OrNull(frameSchema)), Errors: errs,
+			Params: []jsonrpc.Param{d.TransactionHash, eth.Required("Trace address", "The way to the frame: indices of frames, from the outermost.",
+				schema.Array(schema.AnyOf(eth.Number, schema.Unsigned)), jsonrpc.Given([]int{}))},
+			Result: eth.Result("Frame", schema.OrNull(frameSchema)), Errors: errs,
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityGet,
 		},
 		{
 			Name: "trace_filter", Summary: "Returns the frames in a range of blocks that are about some addresses. With a trace index they are found before any is executed, at most 10,000 of more than 50 blocks; use `after` and `count` for pages.",
-			Params: []jsonrpc.Param{required("Filter", "Which frames are returned.", traceFilterSchema, a.example((*sample).frames))},
-			Result: result("Frames", framesSchema),
+			Params: []jsonrpc.Param{eth.Required("Filter", "Which frames are returned.", traceFilterSchema, a.example((*sample).frames))},
+			Result: eth.Result("Frames", framesSchema),
 			Errors: slices.Concat(errs, []*jsonrpc.Error{tooManyFrames(&query.TooManyTraces{Limit: maxFrames, From: 1, To: 0x2f, Fits: true})}),
 			Cost:   jsonrpc.Heavy(1000), Concerns: jsonrpc.AnyContract, Handler: a.parityFilter,
 		},
 		{
 			Name: "trace_call", Summary: "Runs a message and returns its trace.",
-			Params: []jsonrpc.Param{p.call, kinds, optional(p.callBlock)}, Result: replayed, Errors: errs,
+			Params: []jsonrpc.Param{d.Call, kinds, eth.Optional(d.CallBlock)}, Result: replayed, Errors: errs,
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.AnyContract, Handler: a.parityCall,
 		},
 		{
 			Name: "trace_callMany", Summary: "Runs messages one after the other, each on what those before it left, and returns their traces.",
-			Params: []jsonrpc.Param{required("Calls", "The messages, each with its trace types.", schema.Array(schema.Array(schema.Any)),
-				a.example(func(s *sample) any { return []any{[]any{s.call, []string{"trace"}}} })), optional(p.callBlock)},
-			Result: result("Replayed messages", schema.Array(replayedSchema)), Errors: append(errorsOf(errTooManyCalls(maxManyCalls+1)), errs...),
+			Params: []jsonrpc.Param{eth.Required("Calls", "The messages, each with its trace types.", schema.Array(schema.Array(schema.Any)),
+				a.example(func(s *sample) any { return []any{[]any{s.call, []string{"trace"}}} })), eth.Optional(d.CallBlock)},
+			Result: eth.Result("Replayed messages", schema.Array(replayedSchema)), Errors: append(errorsOf(errTooManyCalls(maxManyCalls+1)), errs...),
 			Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.parityCallMany,
 		},
 		{
 			Name: "trace_rawTransaction", Summary: "Runs a signed transaction after the latest block, without sending it, and returns its trace.",
-			Params: []jsonrpc.Param{required("Transaction", "The encoding of the signed transaction.", dataSchema, a.example(func(s *sample) any { return s.raw })), kinds},
+			Params: []jsonrpc.Param{eth.Required("Transaction", "The encoding of the signed transaction.", eth.Data, a.example(func(s *sample) any { return s.raw })), kinds},
 			Result: replayed, Errors: errs,
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.AnyContract, Handler: a.parityRawTransaction,
 		},
 		{
 			Name: "trace_replayTransaction", Summary: "Runs a transaction again and returns its trace.",
-			Params: []jsonrpc.Param{p.transactionHash, kinds}, Result: replayed, Errors: errs,
+			Params: []jsonrpc.Param{d.TransactionHash, kinds}, Result: replayed, Errors: errs,
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityReplayTransaction,
 		},
 		{
 			Name: "trace_replayBlockTransactions", Summary: "Runs the transactions of a block again and returns their traces.",
-			Params: []jsonrpc.Param{p.block, kinds}, Result: result("Replayed transactions", schema.OrNull(schema.Array(replayedSchema))), Errors: errs,
+			Params: []jsonrpc.Param{d.Block, kinds}, Result: eth.Result("Replayed transactions", schema.OrNull(schema.Array(replayedSchema))), Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.parityReplayBlock,
 		},
 	}
@@ -84,16 +85,16 @@ var (
 	frameSchema     = schema.Object(schema.Members{
 		"action": schema.Object(nil, nil), "type": schema.Enum("call", "create", "suicide", "reward"), "subtraces": schema.Unsigned, "traceAddress": schema.Array(schema.Unsigned),
 	}, schema.Members{
-		"result": schema.OrNull(schema.Object(nil, nil)), "error": schema.String, "blockHash": hashSchema, "blockNumber": schema.Unsigned,
-		"transactionHash": hashSchema, "transactionPosition": schema.Unsigned,
+		"result": schema.OrNull(schema.Object(nil, nil)), "error": schema.String, "blockHash": eth.Hash, "blockNumber": schema.Unsigned,
+		"transactionHash": eth.Hash, "transactionPosition": schema.Unsigned,
 	}).Named("Frame", "A call, a creation, a self-destruction or a block reward.")
 	framesSchema   = schema.Array(frameSchema)
 	replayedSchema = schema.Object(schema.Members{
-		"output": dataSchema, "trace": framesSchema, "stateDiff": schema.Any, "vmTrace": schema.Any,
-	}, schema.Members{"transactionHash": hashSchema}).Named("Replayed", "What became of a transaction or a message, as far as it was asked for.")
+		"output": eth.Data, "trace": framesSchema, "stateDiff": schema.Any, "vmTrace": schema.Any,
+	}, schema.Members{"transactionHash": eth.Hash}).Named("Replayed", "What became of a transaction or a message, as far as it was asked for.")
 	traceFilterSchema = schema.Object(nil, schema.Members{
-		"fromBlock": blockSchema, "toBlock": blockSchema, "fromAddress": schema.Array(addressSchema), "toAddress": schema.Array(addressSchema),
-		"after": schema.AnyOf(numberSchema, schema.Unsigned), "count": schema.AnyOf(numberSchema, schema.Unsigned), "mode": schema.Enum("union", "intersection"),
+		"fromBlock": eth.Block, "toBlock": eth.Block, "fromAddress": schema.Array(eth.Address), "toAddress": schema.Array(eth.Address),
+		"after": schema.AnyOf(eth.Number, schema.Unsigned), "count": schema.AnyOf(eth.Number, schema.Unsigned), "mode": schema.Enum("union", "intersection"),
 	}).Named("TraceFilter", "Which frames are wanted: of some blocks, senders and receivers.")
 )
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"ashlar/eth"
 	"ashlar/evm/archive"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
@@ -18,47 +19,33 @@ const noBytes = `"0x"`
 
 // transactionMethods describes the methods about transactions and their receipts, which are
 // not restricted by contract.
-func (a *API) transactionMethods(p parameters) []jsonrpc.Method {
+func (a *API) transactionMethods(d *eth.Description) []jsonrpc.Method {
 	byHash, byNumber := (*parameter.Arguments).BlockHash, (*parameter.Arguments).BlockNumber
-	atHash, atNumber := []jsonrpc.Param{p.blockHash, p.index}, []jsonrpc.Param{p.blockNumber, p.index}
-	hash := []jsonrpc.Param{p.transactionHash}
-	transaction, raw := result("Transaction information", schema.OrNull(transactionSchema)), result("Raw transaction", dataSchema)
+	transaction, raw := schema.OrNull(transactionSchema), eth.Result("Raw transaction", eth.Data)
 	return []jsonrpc.Method{
-		{
-			Name: "eth_getTransactionByHash", Summary: "Returns the transaction with a hash.",
-			Params: hash, Result: transaction,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined),
-		},
-		{
-			Name: "eth_getTransactionByBlockHashAndIndex", Summary: "Returns a transaction of the block with a hash.",
-			Params: atHash, Result: transaction,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byHash, appendTransactionAt, "null"),
-		},
-		{
-			Name: "eth_getTransactionByBlockNumberAndIndex", Summary: "Returns a transaction of the block with a number or a tag.",
-			Params: atNumber, Result: transaction, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byNumber, appendTransactionAt, "null"),
-		},
+		d.Method("eth_getTransactionByHash", eth.Answer{Handler: a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined), Result: transaction}),
+		d.Method("eth_getTransactionByBlockHashAndIndex", eth.Answer{Handler: a.inBlock(byHash, appendTransactionAt, "null"), Result: transaction}),
+		d.Method("eth_getTransactionByBlockNumberAndIndex", eth.Answer{
+			Handler: a.inBlock(byNumber, appendTransactionAt, "null"), Result: transaction, Errors: namedBlockErrors,
+		}),
 		{
 			Name: "eth_getRawTransactionByHash", Summary: "Returns the encoding of the transaction with a hash.",
-			Params: hash, Result: raw,
+			Params: []jsonrpc.Param{d.TransactionHash}, Result: raw,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getRawTransaction(),
 		},
 		{
 			Name: "eth_getRawTransactionByBlockHashAndIndex", Summary: "Returns the encoding of a transaction of the block with a hash.",
-			Params: atHash, Result: raw,
+			Params: []jsonrpc.Param{d.BlockHash, d.Index}, Result: raw,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byHash, appendRawTransactionAt, noBytes),
 		},
 		{
 			Name: "eth_getRawTransactionByBlockNumberAndIndex", Summary: "Returns the encoding of a transaction of the block with a number or a tag.",
-			Params: atNumber, Result: raw, Errors: namedBlockErrors,
+			Params: []jsonrpc.Param{d.BlockNumber, d.Index}, Result: raw, Errors: namedBlockErrors,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byNumber, appendRawTransactionAt, noBytes),
 		},
-		{
-			Name: "eth_getTransactionReceipt", Summary: "Returns the receipt of the transaction with a hash.",
-			Params: hash, Result: result("Receipt information", schema.OrNull(receiptSchema)),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofHash(a.blockWithReceipts, (*block).appendReceipt, always("null")),
-		},
+		d.Method("eth_getTransactionReceipt", eth.Answer{
+			Handler: a.ofHash(a.blockWithReceipts, (*block).appendReceipt, always("null")), Result: schema.OrNull(receiptSchema),
+		}),
 	}
 }
 

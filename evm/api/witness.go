@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/eth"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
@@ -17,26 +18,26 @@ import (
 )
 
 // witnessMethods describes the methods that return what a block needs to be executed.
-func (a *API) witnessMethods(p parameters) []jsonrpc.Method {
+func (a *API) witnessMethods(d *eth.Description) []jsonrpc.Method {
 	mode := jsonrpc.Param{Name: "Mode", Summary: "The form of the witness.", Schema: schema.Enum(string(rethWitness), string(canonicalWitness))}
 	errs := append(errorsOf(execute.ErrGenesis), blockErrors...)
 	return []jsonrpc.Method{
 		{
 			Name: "debug_executionWitness", Summary: "Returns the headers, codes and trie nodes with which a block can be executed without a state, in geth's form by default.",
-			Params: []jsonrpc.Param{p.block, mode}, Result: result("Witness", witnessSchema), Errors: errs,
+			Params: []jsonrpc.Param{d.Block, mode}, Result: eth.Result("Witness", witnessSchema), Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.executionWitness((*parameter.Arguments).Block, gethWitness),
 		},
 		{
 			Name: "debug_executionWitnessByBlockHash", Summary: "Returns the headers, codes and trie nodes with which a block can be executed without a state, in reth's form by default.",
-			Params: []jsonrpc.Param{p.blockHash, mode}, Result: result("Witness", witnessSchema), Errors: errs,
+			Params: []jsonrpc.Param{d.BlockHash, mode}, Result: eth.Result("Witness", witnessSchema), Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.executionWitness((*parameter.Arguments).BlockHash, rethWitness),
 		},
 	}
 }
 
 var witnessSchema = schema.Object(schema.Members{
-	"headers": schema.Array(schema.AnyOf(schema.Object(nil, nil), dataSchema)), "codes": schema.Array(dataSchema), "state": schema.Array(dataSchema),
-	"keys": schema.OrNull(schema.Array(dataSchema)),
+	"headers": schema.Array(schema.AnyOf(schema.Object(nil, nil), eth.Data)), "codes": schema.Array(eth.Data), "state": schema.Array(eth.Data),
+	"keys": schema.OrNull(schema.Array(eth.Data)),
 }, nil).Named("Witness", "What a block needs to be executed: headers of ancestors, codes, nodes of tries, and keys of accounts and slots.")
 
 // witnessForm is the form of a witness. The names are reth's.

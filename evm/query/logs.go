@@ -69,21 +69,8 @@ func (l *Log) TransactionHash() (common.Hash, error) {
 	return l.hash, nil
 }
 
-// TooManyLogs means that more logs match than the limit allows.
-type TooManyLogs struct {
-	Limit int
-	// If Fits, From and To are the longest range from the filter's first block on that has
-	// at most Limit logs. Otherwise the block From alone has more.
-	From, To uint64
-	Fits     bool
-}
-
-func (e *TooManyLogs) Error() string {
-	return fmt.Sprintf("query returned more than %d results", e.Limit)
-}
-
 // Logs calls visit with every matching log in the order of the chain, until visit returns an
-// error. If there are more than limit, it returns a *TooManyLogs without calling visit: logs
+// error. If there are more than limit, it returns a *chain.TooManyLogs without calling visit: logs
 // are counted by their postings before any is loaded. The filter's blocks must not be above
 // the view's head.
 func (v *View) Logs(ctx context.Context, filter *Filter, limit int, visit func(*Log) error) error {
@@ -157,7 +144,7 @@ func count(from candidates, filter *Filter, limit int) (found foundLogs, err err
 			return found, err
 		}
 		if len(found.positions) > limit {
-			tooMany := &TooManyLogs{Limit: limit, From: filter.From}
+			tooMany := &chain.TooManyLogs{Limit: limit, From: filter.From}
 			if block > filter.From {
 				tooMany.To, tooMany.Fits = block-1, true
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/history/rows"
@@ -257,7 +258,7 @@ func TestTooManyLogs(t *testing.T) {
 		}
 		limit := c.random.IntN(len(want))
 		got, err := c.ask(t.Context(), f, limit)
-		var tooMany *TooManyLogs
+		var tooMany *chain.TooManyLogs
 		if !errors.As(err, &tooMany) || len(got) > 0 {
 			t.Fatalf("%+v: %d logs, %v, want TooManyLogs at %d of %d", f, len(got), err, limit, len(want))
 		}

@@ -24,6 +24,8 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/feed"
 	"ashlar/forwarded/check"
 	"ashlar/forwarded/query"
@@ -60,8 +62,8 @@ func New(chain *query.Chain, config Config) *API {
 
 // Methods describes all methods.
 func (a *API) Methods() (*jsonrpc.Methods, error) {
-	p := a.parameters()
-	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.feedMethods())
+	d := a.described()
+	all := slices.Concat(a.networkMethods(d), a.blockMethods(d), a.transactionMethods(d), a.stateMethods(d), a.feeMethods(d), a.logMethods(d), a.eventMethods(), a.feedMethods(d))
 	all = append(all, a.allowedMethods(all)...)
 	if a.chain != nil && a.chain.IsChecked() {
 		a.check(all)
@@ -87,14 +89,14 @@ const maxMessage = 1024
 func translate(err error) error {
 	var known *jsonrpc.Error
 	var node *upstream.NodeError
-	var tooMany *query.TooManyLogs
+	var tooMany *chain.TooManyLogs
 	var aside *upstream.AsideError
 	unresolved := unresolvedBlock(err)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooMany):
-		return tooManyLogs(tooMany)
+		return eth.TooManyLogs(tooMany)
 	case unresolved != nil:
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: unresolved.Error()}
 	case errors.Is(err, upstream.ErrPruned):

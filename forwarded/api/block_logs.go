@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ashlar/eth"
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
 
@@ -16,7 +17,7 @@ import (
 
 const (
 	// maxBlockLogs bounds the logs of one block that clients are notified of.
-	maxBlockLogs = 100 * maxLogs
+	maxBlockLogs = 100 * eth.MaxLogs
 	// remembered is how many blocks before a new subscription have their logs in memory.
 	remembered = 8
 	// rememberTime is the most time for fetching them, which delays the next head.

@@ -6,10 +6,10 @@ import (
 	"errors"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
-	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
 	"ashlar/upstream"
 )
@@ -22,63 +22,28 @@ type named struct {
 	check     func(query.Block) func(json.RawMessage) error // nil: none
 }
 
-// blockMethods describes the methods about blocks. Their answers are not restricted by
-// contract.
-func (a *API) blockMethods(p parameters) []jsonrpc.Method {
-	uncleIndex := required("Uncle index", "The uncle's place in the block, from 0.", quantity, jsonrpc.Given("0x0"))
-	count := schema.OrNull(quantity)
+// blockMethods describes the methods about blocks.
+func (a *API) blockMethods(d *eth.Description) []jsonrpc.Method {
 	exists := func(query.Block) func(json.RawMessage) error { return query.ExistsCheck }
-	methods := []jsonrpc.Method{
-		{
-			Name: "eth_getBlockByNumber", Summary: "Returns the block with a number or a tag.",
-			Params: []jsonrpc.Param{p.blockNumber, p.whole}, Result: result("Block information", object), Cost: jsonrpc.Light(20),
-			Handler: a.ofNumber(named{"eth_getBlockByNumber", "eth_getBlockByHash", 2, query.BlockCheck}),
-		},
-		{
-			Name: "eth_getBlockByHash", Summary: "Returns the block with a hash.",
-			Params: []jsonrpc.Param{p.blockHash, p.whole}, Result: result("Block information", object), Cost: jsonrpc.Light(20),
-			Handler: a.lookup("eth_getBlockByHash", 2),
-		},
-		{
-			Name: "eth_getBlockReceipts", Summary: "Returns the receipts of all transactions of a block.",
-			Params: []jsonrpc.Param{p.block}, Result: result("Receipts information", object), Cost: a.recomputing(50),
-			Handler: a.getBlockReceipts,
-		},
-		{
-			Name: "eth_getBlockTransactionCountByNumber", Summary: "Returns the number of transactions in the block with a number or a tag.",
-			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Transaction count", count), Cost: jsonrpc.Light(10),
-			Handler: a.ofNumber(named{"eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash", 1, exists}),
-		},
-		{
-			Name: "eth_getBlockTransactionCountByHash", Summary: "Returns the number of transactions in the block with a hash.",
-			Params: []jsonrpc.Param{p.blockHash}, Result: result("Transaction count", count), Cost: jsonrpc.Light(10),
-			Handler: a.ofHash("eth_getBlockTransactionCountByHash", 1),
-		},
-		{
-			Name: "eth_getUncleCountByBlockNumber", Summary: "Returns the number of uncles of the block with a number or a tag.",
-			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Uncle count", count), Cost: jsonrpc.Light(10),
-			Handler: a.ofNumber(named{"eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash", 1, exists}),
-		},
-		{
-			Name: "eth_getUncleCountByBlockHash", Summary: "Returns the number of uncles of the block with a hash.",
-			Params: []jsonrpc.Param{p.blockHash}, Result: result("Uncle count", count), Cost: jsonrpc.Light(10),
-			Handler: a.ofHash("eth_getUncleCountByBlockHash", 1),
-		},
-		{
-			Name: "eth_getUncleByBlockNumberAndIndex", Summary: "Returns an uncle of the block with a number or a tag.",
-			Params: []jsonrpc.Param{p.blockNumber, uncleIndex}, Result: result("Uncle", object), Cost: jsonrpc.Light(10),
-			Handler: a.ofNumber(named{"eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", 2, nil}),
-		},
-		{
-			Name: "eth_getUncleByBlockHashAndIndex", Summary: "Returns an uncle of the block with a hash.",
-			Params: []jsonrpc.Param{p.blockHash, uncleIndex}, Result: result("Uncle", object), Cost: jsonrpc.Light(10),
-			Handler: a.ofHash("eth_getUncleByBlockHashAndIndex", 2),
-		},
+	byNumber := func(method, byHash string, check func(query.Block) func(json.RawMessage) error) jsonrpc.Method {
+		return d.Method(method, eth.Answer{Handler: a.ofNumber(named{method, byHash, 1, check})})
 	}
-	for i := range methods {
-		methods[i].Concerns = jsonrpc.NoContract
+	byHash := func(method string) jsonrpc.Method { return d.Method(method, eth.Answer{Handler: a.ofHash(method, 1)}) }
+	return []jsonrpc.Method{
+		d.Method("eth_getBlockByHash", eth.Answer{Handler: a.lookup("eth_getBlockByHash", 2), Result: nodesResult}),
+		d.Method("eth_getBlockByNumber", eth.Answer{
+			Handler: a.ofNumber(named{"eth_getBlockByNumber", "eth_getBlockByHash", 2, query.BlockCheck}), Result: nodesResult,
+		}),
+		d.Method("eth_getBlockReceipts", eth.Answer{Handler: a.getBlockReceipts, Cost: a.recomputing(50), Result: nodesResult}),
+		byHash("eth_getBlockTransactionCountByHash"),
+		byNumber("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash", exists),
+		byHash("eth_getUncleCountByBlockHash"),
+		byNumber("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash", exists),
+		d.Method("eth_getUncleByBlockHashAndIndex", eth.Answer{Handler: a.ofHash("eth_getUncleByBlockHashAndIndex", 2), Result: nodesResult}),
+		d.Method("eth_getUncleByBlockNumberAndIndex", eth.Answer{
+			Handler: a.ofNumber(named{"eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", 2, nil}), Result: nodesResult,
+		}),
 	}
-	return methods
 }
 
 // ofNumber returns the handler of a method whose first argument is the number or tag of a

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/events"
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
@@ -24,7 +25,7 @@ import (
 // eventMethods describes the method that reads logs page by page in the form of Starknet
 // events: the address is the emitter, topics are keys, and data is split into words.
 func (a *API) eventMethods() []jsonrpc.Method {
-	network := events.Network{View: a.eventView, ParseAddress: parameter.ParseEventAddress, ParseWord: parameter.ParseEventWord, Address: address, Word: hash}
+	network := events.Network{View: a.eventView, ParseAddress: parameter.ParseEventAddress, ParseWord: parameter.ParseEventWord, Address: eth.Address, Word: eth.Hash}
 	method := network.Describe("rollup_getEvents", a.example(func(s *sample) any {
 		block := map[string]any{"block_number": s.block}
 		return map[string]any{"from_block": block, "to_block": block, "chunk_size": 10}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"ashlar/eth"
 	"ashlar/feed"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
@@ -57,48 +58,21 @@ func (p *publisher) unread(f *polledFilter) (joined, published []*update, ok boo
 }
 
 // feedMethods describes the methods by which clients subscribe, and install and poll filters.
-func (a *API) feedMethods() []jsonrpc.Method {
-	id := schema.Text("Identifier", "The identifier of a subscription or a filter.", ".*")
-	from := func(method string) jsonrpc.Param {
-		return jsonrpc.Param{Name: "Identifier", Summary: "The identifier that " + method + " returned.", Schema: id, Required: true, From: method}
-	}
-	kinds := required("Kind", "What the messages are about.", schema.Enum("newHeads", "logs"), jsonrpc.Given("newHeads"))
-	identifier, expired := result("Filter identifier", id), append([]*jsonrpc.Error{feed.ErrFilterNotFound}, logErrors...)
+func (a *API) feedMethods(d *eth.Description) []jsonrpc.Method {
+	expired, logs := append([]*jsonrpc.Error{feed.ErrFilterNotFound}, logErrors...), schema.Array(nodesResult)
 	return []jsonrpc.Method{
-		{
-			Name: "eth_subscribe", Summary: "Subscribes the connection to new heads or logs; messages follow as notifications.",
-			Params: []jsonrpc.Param{kinds, optional("Options", "For logs a filter.", filter, nil)}, Result: result("Subscription identifier", id),
-			Cost: jsonrpc.Light(10), Concerns: subscribedContracts, Stream: true, Handler: a.publisher.subscribeMethod,
-		},
-		{
-			Name: "eth_unsubscribe", Summary: "Ends a subscription of the connection.",
-			Params: []jsonrpc.Param{from("eth_subscribe")}, Result: result("Success", schema.Boolean), Errors: []*jsonrpc.Error{feed.ErrSubscriptionNotFound},
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: feed.Unsubscribe,
-		},
-		{
-			Name: "eth_newFilter", Summary: "Installs a filter for logs, to be polled.",
-			Params: []jsonrpc.Param{required("Filter", "Which logs are wanted.", filter, jsonrpc.Given(map[string]any{}))}, Result: identifier,
-			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.publisher.newLogFilter,
-		},
-		{
-			Name: "eth_newBlockFilter", Summary: "Installs a filter for hashes of new blocks, to be polled.", Result: identifier,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.publisher.newBlockFilter,
-		},
-		{
-			Name: "eth_getFilterChanges", Summary: "Returns what has come since the filter was installed or last polled.",
-			Params: []jsonrpc.Param{from("eth_newFilter")}, Result: result("Log objects", schema.Array(object)), Errors: expired,
-			Cost: jsonrpc.Heavy(20), Concerns: a.publisher.polledContracts, Handler: a.publisher.getFilterChanges,
-		},
-		{
-			Name: "eth_getFilterLogs", Summary: "Returns all logs that match a filter, as eth_getLogs does.",
-			Params: []jsonrpc.Param{from("eth_newFilter")}, Result: result("Log objects", schema.Array(object)), Errors: expired,
-			Cost: a.recomputing(50), Concerns: a.publisher.polledContracts, Handler: a.getFilterLogs,
-		},
-		{
-			Name: "eth_uninstallFilter", Summary: "Removes a filter and returns whether there was one.",
-			Params: []jsonrpc.Param{from("eth_newFilter")}, Result: result("Success", schema.Boolean),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.publisher.polled.Uninstall,
-		},
+		d.Method("eth_subscribe", eth.Answer{
+			Handler: a.publisher.subscribeMethod, Concerns: subscribedContracts,
+			Params: []jsonrpc.Param{eth.SubscriptionKinds("newHeads", "logs"), {Name: "Options", Summary: "For logs a filter.", Schema: eth.Filter}},
+		}),
+		d.Method("eth_unsubscribe", eth.Answer{}),
+		d.Method("eth_newFilter", eth.Answer{Handler: a.publisher.newLogFilter}),
+		d.Method("eth_newBlockFilter", eth.Answer{Handler: a.publisher.newBlockFilter}),
+		d.Method("eth_getFilterChanges", eth.Answer{Handler: a.publisher.getFilterChanges, Concerns: a.publisher.polledContracts, Result: logs, Errors: expired}),
+		d.Method("eth_getFilterLogs", eth.Answer{
+			Handler: a.getFilterLogs, Cost: a.recomputing(50), Concerns: a.publisher.polledContracts, Result: logs, Errors: expired,
+		}),
+		d.Method("eth_uninstallFilter", eth.Answer{Handler: a.publisher.polled.Uninstall}),
 	}
 }
 
@@ -252,7 +226,7 @@ func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte
 	}
 	list := jsonrpc.NewList(append(out, '['), room)
 	for _, u := range joined {
-		if list.Len() >= maxLogs {
+		if list.Len() >= eth.MaxLogs {
 			break
 		}
 		before := list
@@ -262,7 +236,7 @@ func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte
 		f.joined.left--
 	}
 	for _, u := range published {
-		if list.Len() >= maxLogs {
+		if list.Len() >= eth.MaxLogs {
 			break
 		}
 		before := list

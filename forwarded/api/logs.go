@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
@@ -16,32 +15,15 @@ import (
 	"ashlar/upstream"
 )
 
-// The limits of eth_getLogs.
-const (
-	maxLogs    = 10_000
-	maxLogTime = 10 * time.Second
-)
-
-func (a *API) logMethods(p parameters) []jsonrpc.Method {
-	return []jsonrpc.Method{{
-		Name: "eth_getLogs", Summary: "Returns the logs that match a filter.",
-		Params: []jsonrpc.Param{p.filter}, Result: result("Log objects", schema.Array(object)), Errors: logErrors,
-		Cost: a.recomputing(50), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.getLogs,
-	}}
+// logMethods describes the method that searches logs.
+func (a *API) logMethods(d *eth.Description) []jsonrpc.Method {
+	return []jsonrpc.Method{
+		d.Method("eth_getLogs", eth.Answer{Handler: a.getLogs, Cost: a.recomputing(50), Result: schema.Array(nodesResult), Errors: logErrors}),
+	}
 }
 
 // logErrors are the errors of methods that search logs.
-var logErrors = []*jsonrpc.Error{
-	{Code: jsonrpc.CodeLimitExceeded, Message: "query returned more than 10000 results", Data: "Try with this block range [0x1, 0x2f]."},
-	{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded", Data: "Try with this block range [0x1, 0x18]."},
-	errRange, errBeyondHead,
-}
-
-var (
-	errRange      = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
-	errBeyondHead = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"}
-	errBlock      = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
-)
+var logErrors = eth.LogErrors()
 
 // getLogs answers eth_getLogs.
 func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
@@ -66,12 +48,12 @@ func (a *API) appendLogs(ctx context.Context, filter parameter.LogFilter, out []
 	if err != nil {
 		return out, err
 	}
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(a.config.LogTime, maxLogTime))
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(a.config.LogTime, eth.MaxLogTime))
 	defer cancel()
 	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	begin := len(out)
-	err = a.chain.Logs(limited, view, wanted, maxLogs, func(log *query.Log) error {
+	err = a.chain.Logs(limited, view, wanted, eth.MaxLogs, func(log *query.Log) error {
 		if len(out) > begin {
 			out = append(out, ',')
 		}
@@ -80,9 +62,9 @@ func (a *API) appendLogs(ctx context.Context, filter parameter.LogFilter, out []
 	})
 	switch {
 	case err != nil && limited.Err() != nil && ctx.Err() == nil:
-		return out, parameter.SlowLogs(wanted.From, wanted.To)
+		return out, eth.SlowLogs(wanted.From, wanted.To)
 	case err != nil && filter.Hash != nil && isUnknown(err):
-		return out, errBlock
+		return out, eth.ErrLogBlock
 	}
 	return append(out, ']'), err
 }
@@ -101,9 +83,9 @@ func resolveLogs(view *forwarded.View, f *parameter.LogFilter) (wanted *query.Fi
 	}
 	switch {
 	case wanted.From > wanted.To:
-		return nil, errRange
+		return nil, eth.ErrLogRange
 	case wanted.To > view.Head().Number:
-		return nil, errBeyondHead
+		return nil, eth.ErrLogsBeyondHead
 	}
 	return wanted, nil
 }
@@ -122,14 +104,4 @@ func isUnknown(err error) bool {
 	var node *upstream.NodeError
 	translated := new(jsonrpc.Error)
 	return errors.As(err, &node) && upstream.LacksBlock(node) || errors.As(translate(err), &translated) && translated.Code == jsonrpc.CodePruned
-}
-
-// tooManyLogs is the error if a filter matches more logs than the limit. Indexers look for
-// the sentence in data and continue with the range that it suggests.
-func tooManyLogs(e *query.TooManyLogs) *jsonrpc.Error {
-	answer := &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: e.Error()}
-	if e.Fits {
-		answer.Data = fmt.Sprintf("Try with this block range [%#x, %#x].", e.From, e.To)
-	}
-	return answer
 }

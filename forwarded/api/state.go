@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"ashlar/eth"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
-	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
 	"ashlar/upstream"
 
@@ -17,32 +17,18 @@ import (
 )
 
 // stateMethods describes the methods about the state after a block.
-func (a *API) stateMethods(p parameters) []jsonrpc.Method {
-	read := func(name, summary string, s *schema.Schema, cost jsonrpc.Cost, concerns jsonrpc.Concerns, params ...jsonrpc.Param) jsonrpc.Method {
-		at := len(params)
-		for i, param := range params {
-			if param.Name == p.state.Name {
-				at = i
-			}
-		}
-		return jsonrpc.Method{Name: name, Summary: summary, Params: params, Result: result("Result", s), Cost: cost, Concerns: concerns, Handler: a.ofState(name, at)}
-	}
-	slotKey := required("Storage slot", "The key of the slot.", slot, jsonrpc.Given("0x0"))
-	keys := required("Storage keys", "The keys of the slots to prove.", schema.Array(slot), jsonrpc.Given([]string{}))
-	overrides := optional("State overrides", "What the message sees of accounts in place of their contents.", object, nil)
-	blockOverrides := optional("Block overrides", "Members of the block that the message sees with other values.", object, nil)
-	payload := required("Payload", "The blocks and messages to simulate.", object, jsonrpc.Given(map[string]any{"blockStateCalls": []any{}}))
-	account, called := parameter.Concerning(firstAddress), parameter.Concerning(calledContract)
+func (a *API) stateMethods(d *eth.Description) []jsonrpc.Method {
+	called := parameter.Concerning(calledContract)
 	return []jsonrpc.Method{
-		read("eth_getBalance", "Returns the balance of an account.", quantity, jsonrpc.Light(10), account, p.address, p.state),
-		read("eth_getCode", "Returns the code of an account.", data, jsonrpc.Light(10), account, p.address, p.state),
-		read("eth_getTransactionCount", "Returns the nonce of an account.", quantity, jsonrpc.Light(10), account, p.address, p.state),
-		read("eth_getStorageAt", "Returns the value of a storage slot.", data, jsonrpc.Light(10), account, p.address, slotKey, p.state),
-		read("eth_getProof", "Returns an account with the proofs of it and of some of its slots.", object, waiting(100), account, p.address, keys, p.state),
-		read("eth_call", "Runs a message and returns what it returns.", data, waiting(20), called, p.call, p.state, overrides, blockOverrides),
-		read("eth_estimateGas", "Returns how much gas a message needs.", quantity, waiting(50), called, p.call, p.state, overrides),
-		read("eth_createAccessList", "Runs a message and returns what it accesses.", object, waiting(50), called, p.call, p.state, overrides),
-		read("eth_simulateV1", "Runs messages in simulated blocks after a block.", object, waiting(100), jsonrpc.AnyContract, payload, p.state),
+		d.Method("eth_getBalance", eth.Answer{Handler: a.ofState("eth_getBalance", 1)}),
+		d.Method("eth_getCode", eth.Answer{Handler: a.ofState("eth_getCode", 1)}),
+		d.Method("eth_getTransactionCount", eth.Answer{Handler: a.ofState("eth_getTransactionCount", 1)}),
+		d.Method("eth_getStorageAt", eth.Answer{Handler: a.ofState("eth_getStorageAt", 2), Result: eth.Data}),
+		d.Method("eth_getProof", eth.Answer{Handler: a.ofState("eth_getProof", 2), Cost: waiting(100), Result: nodesResult}),
+		d.Method("eth_call", eth.Answer{Handler: a.ofState("eth_call", 1), Cost: waiting(20), Concerns: called}),
+		d.Method("eth_estimateGas", eth.Answer{Handler: a.ofState("eth_estimateGas", 1), Cost: waiting(50), Concerns: called}),
+		d.Method("eth_createAccessList", eth.Answer{Handler: a.ofState("eth_createAccessList", 1), Cost: waiting(50), Concerns: called}),
+		d.Method("eth_simulateV1", eth.Answer{Handler: a.ofState("eth_simulateV1", 1), Cost: waiting(100), Result: nodesResult}),
 	}
 }
 
@@ -69,13 +55,6 @@ func (a *API) ofState(method string, at int) jsonrpc.Handler {
 		}
 		return a.ask(ctx, view, q, out)
 	}
-}
-
-// firstAddress returns the first argument, an address.
-func firstAddress(params []byte) ([]common.Address, error) {
-	args := parameter.Read(params, maxArguments, 1)
-	address := args.Address(0)
-	return []common.Address{address}, args.Err
 }
 
 var errOverrides = errors.New("expected no overrides, and no authorizationList")
@@ -126,35 +105,27 @@ func namedOnce(message []byte) error {
 }
 
 // feeMethods describes the methods about fees.
-func (a *API) feeMethods() []jsonrpc.Method {
-	fee := func(name, summary string) jsonrpc.Method {
-		return jsonrpc.Method{
-			Name: name, Summary: summary, Result: result("Fee", quantity), Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract,
-			Handler: func(ctx context.Context, params, out []byte) ([]byte, error) {
-				if args := parameter.Read(params, 0, 0); args.Err != nil {
-					return out, args.Err
-				}
-				view, err := a.chain.View(ctx)
-				if err != nil {
-					return out, err
-				}
-				head := query.Block{Number: view.Head().Number, Hash: view.Head().Hash}
-				return a.ask(ctx, view, query.Question{Method: name, Params: "[]", Block: head, Fixed: true}, out)
-			},
-		}
-	}
-	history := fee("eth_feeHistory", "Returns base fees, rewards and shares of gas used of a range of blocks.")
-	history.Params = []jsonrpc.Param{
-		required("Block count", "How many blocks.", quantity, jsonrpc.Given("0x4")),
-		required("Newest block", "The last block of the range.", blockNumber, jsonrpc.Given("latest")),
-		optional("Reward percentiles", "Shares of the gas in percent, ascending.", schema.Array(schema.Number), nil),
-	}
-	history.Result, history.Cost, history.Handler = result("Fee history", object), jsonrpc.Light(50), a.feeHistory
+func (a *API) feeMethods(d *eth.Description) []jsonrpc.Method {
 	return []jsonrpc.Method{
-		fee("eth_gasPrice", "Returns a gas price with which a transaction is likely to be included."),
-		fee("eth_maxPriorityFeePerGas", "Returns a tip with which a transaction is likely to be included."),
-		fee("eth_blobBaseFee", "Returns the price of blob gas in the next block."),
-		history,
+		d.Method("eth_gasPrice", eth.Answer{Handler: a.ofHead("eth_gasPrice")}),
+		d.Method("eth_maxPriorityFeePerGas", eth.Answer{Handler: a.ofHead("eth_maxPriorityFeePerGas")}),
+		d.Method("eth_blobBaseFee", eth.Answer{Handler: a.ofHead("eth_blobBaseFee")}),
+		d.Method("eth_feeHistory", eth.Answer{Handler: a.feeHistory, Cost: jsonrpc.Light(50), Result: nodesResult}),
+	}
+}
+
+// ofHead returns the handler of a method without parameters that is about the head.
+func (a *API) ofHead(method string) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		if args := parameter.Read(params, 0, 0); args.Err != nil {
+			return out, args.Err
+		}
+		view, err := a.chain.View(ctx)
+		if err != nil {
+			return out, err
+		}
+		head := query.Block{Number: view.Head().Number, Hash: view.Head().Hash}
+		return a.ask(ctx, view, query.Question{Method: method, Params: "[]", Block: head, Fixed: true}, out)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/chain"
+	"ashlar/eth"
 	"ashlar/forwarded/check"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
@@ -46,7 +48,7 @@ func TestMeaningOfErrors(t *testing.T) {
 		{upstream.ErrCallRefused, upstream.MeansAnswer, false},
 		{upstream.ErrCallTooLarge, upstream.MeansAnswer, true},
 		{upstream.ErrTooLarge, upstream.MeansAnswer, true},
-		{&query.TooManyLogs{Limit: 10000, From: 1, To: 5, Fits: true}, upstream.MeansAnswer, true},
+		{&chain.TooManyLogs{Limit: 10000, From: 1, To: 5, Fits: true}, upstream.MeansAnswer, true},
 		{check.ErrUncles, upstream.MeansAnswer, false},
 		{check.ErrTransactions, upstream.MeansAnswer, false},
 		{check.ErrOutcomes, upstream.MeansAnswer, false},
@@ -54,9 +56,9 @@ func TestMeaningOfErrors(t *testing.T) {
 		{query.ErrNotCanonical, upstream.MeansPruned, false},
 		{query.ErrNoSafe, upstream.MeansPruned, false},
 		{query.ErrNoFinalized, upstream.MeansPruned, false},
-		{errBlock, upstream.MeansPruned, false},
-		{errBeyondHead, upstream.MeansPruned, false},
-		{errRange, upstream.MeansAnswer, true},
+		{eth.ErrLogBlock, upstream.MeansPruned, false},
+		{eth.ErrLogsBeyondHead, upstream.MeansPruned, false},
+		{eth.ErrLogRange, upstream.MeansAnswer, true},
 	} {
 		var sent *jsonrpc.Error
 		if !errors.As(translate(c.err), &sent) {

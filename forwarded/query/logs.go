@@ -39,18 +39,6 @@ type Log struct {
 	JSON        json.RawMessage // all members
 }
 
-// TooManyLogs is returned if a filter matches more logs than are wanted. If Fits is set, the
-// blocks From to To have at most as many.
-type TooManyLogs struct {
-	Limit    int
-	Fits     bool
-	From, To uint64
-}
-
-func (e *TooManyLogs) Error() string {
-	return fmt.Sprintf("query returned more than %d results", e.Limit)
-}
-
 const (
 	firstSpan = 10_000    // blocks of the first request
 	maxSpan   = 1_000_000 // blocks of any request
@@ -163,7 +151,7 @@ func (c *Chain) logsOfBlock(ctx context.Context, view *forwarded.View, f *Filter
 		return err
 	}
 	if len(logs) > limit {
-		return &TooManyLogs{Limit: limit}
+		return &chain.TooManyLogs{Limit: limit}
 	}
 	return each(logs, found)
 }
@@ -172,9 +160,9 @@ func (c *Chain) logsOfBlock(ctx context.Context, view *forwarded.View, f *Filter
 // the blocks before.
 func tooManyAt(f *Filter, first uint64, limit int) error {
 	if first == f.From {
-		return &TooManyLogs{Limit: limit}
+		return &chain.TooManyLogs{Limit: limit}
 	}
-	return &TooManyLogs{Limit: limit, Fits: true, From: f.From, To: first - 1}
+	return &chain.TooManyLogs{Limit: limit, Fits: true, From: f.From, To: first - 1}
 }
 
 func each(logs []Log, found func(*Log) error) error {

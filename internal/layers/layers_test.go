@@ -39,6 +39,7 @@ func shared() []layer {
 		{"history", []string{"kv", "chain"}},
 		{"feed", []string{"jsonrpc", "parameter", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
+		{"eth", []string{"jsonrpc", "parameter", "chain", "feed"}},
 		{"account", []string{"kv", "limit", "retry"}},
 		{"family", []string{"kv", "jsonrpc", "chain", "endpoint", "history", "feed", "worker", "upstream"}},
 	}
@@ -70,7 +71,7 @@ func family(name string) []layer {
 		{"pool", in(".")},
 		{"trace", append(in(".", "execute"), "worker")},
 		{"query", append(in(".", "merkle", "execute", "archive", "ingest", "proven", "pool"), "kv", "jsonrpc", "limit", "chain", "history", "upstream")},
-		{"api", append(in("keccak", ".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "parameter", "limit", "chain", "history", "feed", "events", "worker", "upstream")},
+		{"api", append(in("keccak", ".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "parameter", "limit", "chain", "history", "feed", "events", "eth", "worker", "upstream")},
 		{"network", append(in(".", "era", "source", "execute", "archive", "export", "snapshot", "ingest", "verify", "pool", "proven", "query", "api"),
 			"family", "kv", "jsonrpc", "chain", "history", "retry", "upstream")},
 	}
