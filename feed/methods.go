@@ -2,6 +2,9 @@ package feed
 
 import (
 	"context"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
@@ -54,6 +57,42 @@ func (f *Filters[F]) Named(ctx context.Context, params []byte) (query F, id stri
 		return query, "", ErrFilterNotFound
 	}
 	return query, id, nil
+}
+
+// Concerning returns the Concerns of methods that read a filter. emitters returns the contracts that a filter was
+// installed for, and false if it is about no contract; the key may have been restricted since.
+func (f *Filters[F]) Concerning(emitters func(query F) (contracts []common.Address, restricted bool)) jsonrpc.Concerns {
+	return func(ctx context.Context, params []byte) (jsonrpc.Concern, error) {
+		query, _, err := f.Named(ctx, params)
+		switch {
+		case errors.Is(err, ErrFilterNotFound):
+			return jsonrpc.None(), nil // the call fails
+		case err != nil:
+			return jsonrpc.Concern{}, parameter.Unreadable(err)
+		}
+		contracts, restricted := emitters(query)
+		if !restricted {
+			return jsonrpc.None(), nil
+		}
+		return parameter.About(contracts), nil
+	}
+}
+
+// Changes returns the handler of eth_getFilterChanges. read appends what has come since a filter was last read, as
+// far as there is room, and returns [ErrFilterNotFound] if some of it is no longer kept. A filter that has fallen
+// behind so, or whose next entry never fits, is removed.
+func (f *Filters[F]) Changes(read func(query F, room jsonrpc.Room, out []byte) ([]byte, error)) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		query, id, err := f.Named(ctx, params)
+		if err != nil {
+			return out, err
+		}
+		room := jsonrpc.RoomLeft(ctx, out)
+		if out, err = read(query, room, out); errors.Is(err, ErrFilterNotFound) || room.Never(err) {
+			f.Remove(jsonrpc.CallerFrom(ctx), id)
+		}
+		return out, err
+	}
 }
 
 // Uninstall answers eth_uninstallFilter.

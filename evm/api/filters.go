@@ -2,8 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"ashlar/eth"
 	"ashlar/feed"
@@ -81,39 +82,19 @@ func (f *polledFilter) start(position uint64) {
 	f.started, f.position = true, position
 }
 
-// polledContracts is the Concerns of methods that read a filter. It returns the contracts
-// that the filter was installed for; the key may have been restricted since.
-func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc.Concern, error) {
-	f, _, err := p.polled.Named(ctx, params)
-	switch {
-	case errors.Is(err, feed.ErrFilterNotFound):
-		return jsonrpc.None(), nil // the call fails
-	case err != nil:
-		return jsonrpc.Concern{}, parameter.Unreadable(err)
-	case f.kind != polledLogs:
-		return jsonrpc.None(), nil
-	}
-	return parameter.About(f.asked.Addresses), nil
+// emitters returns the contracts that a filter for logs was installed for.
+func (f *polledFilter) emitters() ([]common.Address, bool) {
+	return f.asked.Addresses, f.kind == polledLogs
 }
 
-// getFilterChanges answers eth_getFilterChanges: everything since the last call.
-func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([]byte, error) {
-	f, id, err := p.polled.Named(ctx, params)
-	if err != nil {
-		return out, err
-	}
+// appendChanges appends what has come since a filter was last read.
+func (p *publisher) appendChanges(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	room := jsonrpc.RoomLeft(ctx, out)
 	if f.kind == polledHashes || f.kind == polledTransactions {
-		out, err = p.appendPending(f, room, out)
-	} else {
-		out, err = p.appendUpdates(f, room, out)
+		return p.appendPending(f, room, out)
 	}
-	if errors.Is(err, feed.ErrFilterNotFound) || room.Never(err) { // it has fallen behind, or cannot go on
-		p.polled.Remove(jsonrpc.CallerFrom(ctx), id)
-	}
-	return out, err
+	return p.appendUpdates(f, room, out)
 }
 
 // appendUpdates appends the blocks or logs published since a filter was last read. A

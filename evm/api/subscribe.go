@@ -17,6 +17,7 @@ const subscriptionMethod = "eth_subscription"
 
 // methods describes the methods by which clients subscribe, and install and poll filters.
 func (p *publisher) methods(d *eth.Description) []jsonrpc.Method {
+	emitters := p.polled.Concerning((*polledFilter).emitters)
 	expired := append(errorsOf(feed.ErrFilterNotFound), logErrors...)
 	options := jsonrpc.Param{
 		Name: "Options", Summary: "For logs a filter; for newPendingTransactions whether transactions are sent whole; for transactionReceipts whose receipts.",
@@ -37,11 +38,11 @@ func (p *publisher) methods(d *eth.Description) []jsonrpc.Method {
 			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.newPendingFilter,
 		},
 		d.Method("eth_getFilterChanges", eth.Answer{
-			Handler: p.getFilterChanges, Concerns: p.polledContracts, Errors: expired,
+			Handler: p.polled.Changes(p.appendChanges), Concerns: emitters, Errors: expired,
 			Result: schema.Array(schema.AnyOf(logSchema, eth.Hash, transactionSchema)),
 		}),
 		d.Method("eth_getFilterLogs", eth.Answer{
-			Handler: p.getFilterLogs, Cost: jsonrpc.Heavy(50), Concerns: p.polledContracts, Result: schema.Array(logSchema), Errors: expired,
+			Handler: p.getFilterLogs, Cost: jsonrpc.Heavy(50), Concerns: emitters, Result: schema.Array(logSchema), Errors: expired,
 		}),
 		d.Method("eth_uninstallFilter", eth.Answer{Handler: p.polled.Uninstall}),
 	}

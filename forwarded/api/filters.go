@@ -2,9 +2,10 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"ashlar/eth"
 	"ashlar/feed"
@@ -59,6 +60,7 @@ func (p *publisher) unread(f *polledFilter) (joined, published []*update, ok boo
 
 // feedMethods describes the methods by which clients subscribe, and install and poll filters.
 func (a *API) feedMethods(d *eth.Description) []jsonrpc.Method {
+	polled, emitters := a.publisher.polled, a.publisher.polled.Concerning((*polledFilter).emitters)
 	expired, logs := append([]*jsonrpc.Error{feed.ErrFilterNotFound}, logErrors...), schema.Array(nodesResult)
 	return []jsonrpc.Method{
 		d.Method("eth_subscribe", eth.Answer{
@@ -68,11 +70,11 @@ func (a *API) feedMethods(d *eth.Description) []jsonrpc.Method {
 		d.Method("eth_unsubscribe", eth.Answer{}),
 		d.Method("eth_newFilter", eth.Answer{Handler: a.publisher.newLogFilter}),
 		d.Method("eth_newBlockFilter", eth.Answer{Handler: a.publisher.newBlockFilter}),
-		d.Method("eth_getFilterChanges", eth.Answer{Handler: a.publisher.getFilterChanges, Concerns: a.publisher.polledContracts, Result: logs, Errors: expired}),
+		d.Method("eth_getFilterChanges", eth.Answer{Handler: polled.Changes(a.publisher.appendUpdates), Concerns: emitters, Result: logs, Errors: expired}),
 		d.Method("eth_getFilterLogs", eth.Answer{
-			Handler: a.getFilterLogs, Cost: a.recomputing(50), Concerns: a.publisher.polledContracts, Result: logs, Errors: expired,
+			Handler: a.getFilterLogs, Cost: a.recomputing(50), Concerns: emitters, Result: logs, Errors: expired,
 		}),
-		d.Method("eth_uninstallFilter", eth.Answer{Handler: a.publisher.polled.Uninstall}),
+		d.Method("eth_uninstallFilter", eth.Answer{Handler: polled.Uninstall}),
 	}
 }
 
@@ -188,38 +190,19 @@ func (p *publisher) install(ctx context.Context, watched *watchedLogs, out []byt
 	return jsonrpc.AppendString(out, id), nil
 }
 
-// polledContracts is the Concerns of methods that read a filter.
-func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc.Concern, error) {
-	f, _, err := p.polled.Named(ctx, params)
-	switch {
-	case errors.Is(err, feed.ErrFilterNotFound):
-		return jsonrpc.None(), nil // the call fails
-	case err != nil:
-		return jsonrpc.Concern{}, parameter.Unreadable(err)
-	case f.watched == nil:
-		return jsonrpc.None(), nil
+// emitters returns the contracts that a filter for logs was installed for.
+func (f *polledFilter) emitters() ([]common.Address, bool) {
+	if f.watched == nil {
+		return nil, false
 	}
-	return parameter.About(f.watched.Addresses), nil
-}
-
-// getFilterChanges answers eth_getFilterChanges.
-func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([]byte, error) {
-	f, id, err := p.polled.Named(ctx, params)
-	if err != nil {
-		return out, err
-	}
-	f.reading.Lock()
-	defer f.reading.Unlock()
-	room := jsonrpc.RoomLeft(ctx, out)
-	if out, err = p.appendUpdates(f, room, out); errors.Is(err, feed.ErrFilterNotFound) || room.Never(err) { // it has fallen behind, or cannot go on
-		p.polled.Remove(jsonrpc.CallerFrom(ctx), id)
-	}
-	return out, err
+	return f.watched.Addresses, true
 }
 
 // appendUpdates appends the blocks or logs published since a filter was last read. A block is never split:
 // one that does not fit is left for the next call.
 func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
+	f.reading.Lock()
+	defer f.reading.Unlock()
 	joined, published, ok := p.unread(f)
 	if !ok {
 		return out, feed.ErrFilterNotFound

@@ -143,7 +143,7 @@ func (c *clients) expect(heads, logs string) {
 // poll returns what a filter got.
 func (c *clients) poll(id string) string {
 	c.t.Helper()
-	polled, err := c.p.getFilterChanges(c.t.Context(), []byte("["+id+"]"), nil)
+	polled, err := c.p.polled.Changes(c.p.appendUpdates)(c.t.Context(), []byte("["+id+"]"), nil)
 	if err != nil {
 		c.t.Error(err)
 		return ""
