@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/api"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
+	forwardedapi "ashlar/forwarded/api"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
@@ -46,7 +47,11 @@ func methodsOfFamilies(t *testing.T) []*jsonrpc.Methods {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []*jsonrpc.Methods{evm, starknet}
+	forwarded, err := forwardedapi.New(nil, forwardedapi.Config{}).Methods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []*jsonrpc.Methods{evm, starknet, forwarded}
 }
 
 // find returns the method with a name, of whichever family.

@@ -8,7 +8,7 @@ import (
 
 // All methods of families with an archive answer from it, and their answers say so.
 func TestArchivesAnswerExecuted(t *testing.T) {
-	for _, methods := range methodsOfFamilies(t) {
+	for _, methods := range methodsOfFamilies(t)[:2] { // EVM and Starknet
 		for method := range methods.All() {
 			if got := method.Verified.String(); got != "executed" {
 				t.Errorf("answers of %s are verified %s", method.Name, got)
