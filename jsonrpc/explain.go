@@ -38,6 +38,7 @@ func Explanations() []Explanation {
 		{"gas", CodeServer, "out of gas", "The call needs more gas than it has, or than calls on this server may use.", "Give it more gas, or do less in one call."},
 		{"memory", CodeServer, "execution aborted (memory", "The call needs more memory than calls on this server may use.", "Do less in one call."},
 		{"aborted", CodeServer, "execution aborted", "The call ran for longer than calls on this server may.", "Do less in one call."},
+		{"unconfirmed", CodeServer, "no node confirmed the transaction", "A node that was sent the transaction gave no answer. It may have taken it.", "Send the same transaction again, which is harmless. Sign no other until a node has confirmed it."},
 		{"trace-index", CodeServer, "has no trace index", "The network was created without an index that the method needs.", "Use a network that has it."},
 		{"failed", CodeServer, "", "The call failed. The message says why.", "See the description of the method."},
 		{"resource", CodeNotFound, "", "The block does not have what was asked for.", "`data` says why."},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -185,13 +184,7 @@ func retryable(c *Call, err error) bool {
 		return false
 	}
 	why, _ := c.faultOf(err)
-	return why != answered && (!c.Once || why != failed || refuses(err) || errors.Is(err, ErrCallTooLarge) || unsent(err))
-}
-
-// unsent reports whether a call did not reach the node, because there was no connection to it.
-func unsent(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial"
+	return why != answered && (!c.Once || why != failed || undone(err))
 }
 
 // final returns the error of a call that no other node is asked, after that of an attempt.
@@ -214,6 +207,9 @@ func (c *Call) moreTelling(a, b error) error {
 	return a
 }
 
+// saysRefused is what says returns for a node's refusal.
+const saysRefused = 4
+
 // says returns how much an error of an attempt says about the call: most if the node refused the
 // call, less if it failed at it, less still if its answer cannot be used, such as null or one that is
 // too large, and nearly nothing if there was no answer. A proxy that refused the call, also because it is
@@ -222,7 +218,7 @@ func (c *Call) says(err error) int {
 	var node *NodeError
 	switch why, _ := c.faultOf(err); {
 	case errors.As(err, &node) && why == answered:
-		return 4
+		return saysRefused
 	case errors.As(err, &node):
 		return 3
 	case errors.Is(err, errUnfit), errors.Is(err, ErrTooLarge):
@@ -269,7 +265,8 @@ func (p *Pool) await(ctx context.Context, c *Call, tried []*node, comes func(ref
 }
 
 // Broadcast makes a call at several nodes at once, such as sending a transaction, and
-// returns the first answer that is not an error; if there is none, the error that says most.
+// returns the first answer that is not an error. If there is none, but a node refuses the call, it returns the error
+// that says most; else [ErrUncertain] if a node may have done what the call asks for.
 func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) {
 	c.asked = new(askedNodes)
 	first, err := p.await(ctx, &c, nil, comesWithin)
@@ -294,17 +291,24 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			attempts <- attempt{n, result, err}
 		})
 	}
-	var worst error // of the failed attempts, the one that says most
+	var worst, uncertain error // of the failed attempts: the one that says most; the first that may have been done
 	for range chosen {
 		select {
 		case a := <-attempts:
 			if a.err == nil {
 				return Answer{Result: a.result, Node: a.node.name}, nil
 			}
-			worst = c.moreTelling(worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+			failure := fmt.Errorf("%s: %w", a.node.name, a.err)
+			worst = c.moreTelling(worst, failure)
+			if uncertain == nil && c.mayBeDone(a.err) {
+				uncertain = failure
+			}
 		case <-ctx.Done():
 			return Answer{}, ended(ctx, c.Method, c.asked)
 		}
+	}
+	if uncertain != nil && c.says(worst) < saysRefused {
+		return Answer{}, fmt.Errorf("%w: %s: %w", ErrUncertain, c.Method, uncertain)
 	}
 	return Answer{}, unanswered(&c, worst)
 }

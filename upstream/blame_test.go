@@ -211,7 +211,7 @@ func TestTooLargeForSome(t *testing.T) {
 	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(strict, other)})
 	usable(t, p, 2)
 	refuse(strict, `"send"`, http.StatusRequestEntityTooLarge, inText)
-	for status, want := range map[int]error{http.StatusBadGateway: ErrUnavailable, http.StatusRequestEntityTooLarge: ErrCallTooLarge} {
+	for status, want := range map[int]error{http.StatusBadGateway: ErrUncertain, http.StatusRequestEntityTooLarge: ErrCallTooLarge} {
 		refuse(other, `"send"`, status, inText)
 		if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); !errors.Is(err, want) || errors.Is(err, ErrCallTooLarge) != (want == ErrCallTooLarge) {
 			t.Errorf("the other node answers with status %d: %v, expected %v", status, err, want)

@@ -74,6 +74,10 @@ const (
 	networkNotAllowed = "network not allowed"
 )
 
+// ofAshlar are parts of messages with which another Ashlar says that neither it nor a node of it can do what a call asks for.
+// Those of older ones do not end with "try again later", and name what is not stored, or a problem.
+var ofAshlar = []string{"no upstream can answer", "node's answer is false", "no head yet", "out of service", networkNotAllowed}
+
 // patterns of messages, in lower case, by what they mean. Nodes and providers have no common
 // codes. The first match counts. Exceptions of geth's tracers in JavaScript, which clients write and
 // whose messages are theirs, name their place in <eval>.
@@ -85,8 +89,7 @@ var patterns = []struct {
 		"<eval>:", "execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced",
 	}},
 	{unsupported, []string{methodNotAllowed}},
-	// Of another Ashlar. Those of older ones do not end with "try again later", and name what is not stored, or a problem.
-	{failed, []string{"no upstream can answer", "node's answer is false", "no head yet", "out of service", networkNotAllowed}},
+	{failed, ofAshlar},
 	{pruned, []string{
 		"missing trie node", "pruned", "historical state", "state is not available", "state not available", "state unavailable",
 		"history unavailable", "distance to target block exceeds", "archive", "no state available",

@@ -128,8 +128,8 @@ func (c *checked) run(ctx context.Context) error {
 // sendTo is to how many nodes a transaction is sent.
 const sendTo = 3
 
-// send sends a transaction to several nodes. If all refuse it, the client gets the error of
-// one of them.
+// send sends a transaction to several nodes. If none takes it, the client gets the error of one that refuses it, or
+// is told that one may have taken it.
 func (c *checked) send(ctx context.Context, raw []byte) error {
 	params, err := json.Marshal([]hexutil.Bytes{raw})
 	if err != nil {
@@ -140,6 +140,8 @@ func (c *checked) send(ctx context.Context, raw []byte) error {
 	switch {
 	case errors.As(err, &refused) && upstream.Meaning(refused) == upstream.MeansAnswer:
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: refused.Message}
+	case errors.Is(err, upstream.ErrUncertain):
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: upstream.Unconfirmed(err).Error()}
 	case err != nil && ctx.Err() == nil:
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no node took the transaction: " + upstream.ErrUnavailable.Error() + ": try again later"}
 	}

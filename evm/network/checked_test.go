@@ -1,10 +1,17 @@
 package network
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -328,5 +335,49 @@ func TestEngineAddressInUse(t *testing.T) {
 	_, err = n.listen(t.Context(), s, methods, newEngineAPI(nil, params.AllDevChainProtocolChanges, family.Version{}))
 	if want := "engine: listen: " + taken.Addr().String() + " is used by another network or process: expected an address of its own"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the error is %v, want %s", err, want)
+	}
+}
+
+// A client whose transaction a node may have taken is told so, and not that none took it.
+func TestCheckedTransactionMayBeTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(w http.ResponseWriter)
+		want   string
+	}{
+		"no answer": {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "no node confirmed the transaction: one broke off before its answer and may have taken it: sending the same transaction again is harmless"},
+		"refused":   {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, "no node took the transaction: no upstream can answer: try again later"},
+	} {
+		right, _, receipts := crossings(t)
+		genesis, _ := ingesttest.Crossing(t)
+		node := startNode(t, genesis, receipts, right)
+		to, err := url.Parse(node.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		honest := httputil.NewSingleHostReverseProxy(to)
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte("eth_sendRawTransaction")) {
+				c.answer(w)
+				return
+			}
+			honest.ServeHTTP(w, r)
+		}))
+		t.Cleanup(proxy.Close)
+		nodes, err := upstream.New(upstream.Config{Nodes: upstream.Nodes{{URL: proxy.URL}}, ChainID: genesis.Config.ChainID.Uint64(), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = nodes.Run(ctx) })
+		err = (&checked{nodes: nodes}).send(t.Context(), []byte{1})
+		var sent *jsonrpc.Error
+		if !errors.As(err, &sent) || sent.Code != jsonrpc.CodeServer || sent.Message != c.want {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+		stop()
+		running.Wait()
 	}
 }

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"errors"
 
 	"ashlar/eth"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
+	"ashlar/upstream"
 )
 
 // transactionMethods describes the methods about transactions and receipts.
@@ -28,7 +30,10 @@ func (a *API) send(ctx context.Context, params, out []byte) ([]byte, error) {
 		return out, args.Err
 	}
 	answer, err := a.chain.Send(ctx, replaced(&args, 0, string(args.Raw(0))))
-	if err != nil {
+	switch {
+	case errors.Is(err, upstream.ErrUncertain):
+		return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: upstream.Unconfirmed(err).Error()}
+	case err != nil:
 		return out, err
 	}
 	return appendResult(ctx, out, answer)

@@ -288,6 +288,24 @@ func TestSend(t *testing.T) {
 	})
 }
 
+// A client whose transaction a node may have taken is told so.
+func TestSendWithoutAnswer(t *testing.T) {
+	one := node(t, forwardtest.Chain{Head: 10})
+	w := serve(t, newStore(t), nil, one)
+	w.allUsed()
+	one.Set(func(n *forwardtest.Node) {
+		n.Between = func(_ http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte("eth_sendRawTransaction")) {
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		}
+	})
+	w.expect("eth_sendRawTransaction", `["0x1234"]`, "-32000 no node confirmed the transaction: one broke off before its answer and may have taken it: sending the same transaction again is harmless")
+}
+
 // A node that sends another block is set aside, and the answer comes from another one.
 func TestAnotherBlock(t *testing.T) {
 	chain := forwardtest.Chain{Head: 1000, Final: 900}

@@ -19,10 +19,10 @@ var errNoneToSend = errors.New("no upstream can be reached to pass the transacti
 // Send sends a transaction in binary form to the node with the best head that judges it. A
 // [*node.RefusedError] is that node's rejection, or if none does, the first one's reason not to. A
 // node that gave no answer may have taken the transaction and announced it, so it is sent if the
-// next one knows it already.
+// next one knows it already. If no node judges it, the error is an [*upstream.UnconfirmedError].
 func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 	choices, _ := p.choices(time.Now())
-	lost := false // an answer
+	var lost error // an answer
 	unjudged := errNoneToSend
 	for _, c := range choices {
 		err := c.node.Send(ctx, raw)
@@ -31,18 +31,23 @@ func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 		case err == nil:
 			return nil
 		case errors.As(err, &refused) && !ofNode(refused):
-			if lost && strings.Contains(strings.ToLower(refused.Message), "already known") {
+			if lost != nil && strings.Contains(strings.ToLower(refused.Message), "already known") {
 				return nil
 			}
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		lost = lost || refused == nil
+		if lost == nil && refused == nil && !errors.Is(err, node.ErrNotSent) {
+			lost = err
+		}
 		if refused != nil && errors.Is(unjudged, errNoneToSend) {
 			unjudged = err
 		}
 		c.log.Warn("send transaction to upstream failed", "error", err)
+	}
+	if lost != nil {
+		return upstream.Unconfirmed(lost)
 	}
 	return unjudged
 }

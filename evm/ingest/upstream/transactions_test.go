@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,7 +86,7 @@ func TestSend(t *testing.T) {
 		{"too many requests for the best", busy, nil, nil, 7, 4},
 		{"not offered by the best, refused by the other", closed, refusal, refusal, 8, 5},
 		{"not offered by the best, too many requests for the other", closed, busy, closed, 9, 6},
-		{"too many requests for the best, no answer of the other", busy, errDropped, busy, 10, 7},
+		{"too many requests for the best, not sent to the other", busy, node.ErrNotSent, busy, 10, 7},
 	} {
 		best.set(func() { best.refusal = test.best })
 		lagging.set(func() { lagging.refusal = test.lagging })
@@ -96,11 +97,23 @@ func TestSend(t *testing.T) {
 			t.Errorf("%s: sent %d and %d times, expected %d and %d", test.name, len(best.sent), len(lagging.sent), test.sentTo, test.sentToo)
 		}
 	}
-	best.set(func() { best.refusal = errDropped })
-	lagging.set(func() { lagging.refusal = errDropped })
-	var refused *node.RefusedError
-	if err := p.Send(t.Context(), []byte{1}); err == nil || errors.As(err, &refused) {
-		t.Errorf("without an answer: %v", err)
+	const unreached, unconfirmed = "no upstream can be reached", "no node confirmed the transaction: one broke off before its answer and may have taken it"
+	for _, test := range []struct {
+		name          string
+		best, lagging error
+		want          string
+	}{
+		{"without an answer", errDropped, errDropped, unconfirmed},
+		{"too many requests for the best, no answer of the other", busy, errDropped, unconfirmed},
+		{"no answer of the best, not sent to the other", errDropped, node.ErrNotSent, unconfirmed},
+		{"sent to none", node.ErrNotSent, node.ErrNotSent, unreached},
+	} {
+		best.set(func() { best.refusal = test.best })
+		lagging.set(func() { lagging.refusal = test.lagging })
+		var refused *node.RefusedError
+		if err := p.Send(t.Context(), []byte{1}); err == nil || errors.As(err, &refused) || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: %v, expected %q", test.name, err, test.want)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -88,6 +89,20 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
+var errConnect = errors.New("connect")
+
+// isUnsent reports whether a call failed because there was no connection to the node.
+func isUnsent(err error) bool {
+	var dial *net.OpError
+	return errors.Is(err, errConnect) || errors.As(err, &dial) && dial.Op == "dial"
+}
+
+// isThrottled reports whether a node, or a proxy before it, wants fewer requests.
+func isThrottled(err error) bool {
+	var status rpc.HTTPError
+	return errors.As(err, &status) && status.StatusCode == http.StatusTooManyRequests
+}
+
 // connect returns the connection, and creates it if necessary.
 func (c *Client) connect(ctx context.Context) (*rpc.Client, error) {
 	c.dialing.Lock()
@@ -97,7 +112,7 @@ func (c *Client) connect(ctx context.Context) (*rpc.Client, error) {
 	}
 	dialed, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(c.http), rpc.WithWebsocketMessageSizeLimit(answerBytes))
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", endpoint.WithoutURL(err))
+		return nil, fmt.Errorf("%w: %w", errConnect, endpoint.WithoutURL(err))
 	}
 	c.rpc = dialed
 	return dialed, nil

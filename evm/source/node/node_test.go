@@ -353,6 +353,9 @@ func TestPool(t *testing.T) {
 	if err := client.Send(t.Context(), marshal(t, waiting[0])); err == nil || errors.As(err, &refusal) {
 		t.Errorf("a node that was stopped: %v", err)
 	}
+	if err := client.Send(t.Context(), marshal(t, waiting[0])); !errors.Is(err, node.ErrNotSent) {
+		t.Errorf("a node that cannot be reached: %v", err)
+	}
 
 	_, client = start(t, fakenode.Options{}, false, blocks)
 	if _, err := client.Pool(t.Context()); !errors.Is(err, node.ErrNoPool) {
@@ -396,5 +399,23 @@ func TestHeadersAreCompleted(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("without %v: %+v, %v, expected %+v", lacking, got, err, want)
 		}
+	}
+}
+
+// Whether a node may have a transaction is known after an HTTP status.
+func TestNotSent(t *testing.T) {
+	for status, want := range map[int]bool{
+		http.StatusForbidden: true, http.StatusTooManyRequests: true, http.StatusRequestTimeout: false, http.StatusBadGateway: false, http.StatusGatewayTimeout: false,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		client, err := node.New(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Send(t.Context(), []byte{1}); err == nil || errors.Is(err, node.ErrNotSent) != want {
+			t.Errorf("status %d: %v", status, err)
+		}
+		client.Close()
+		server.Close()
 	}
 }

@@ -25,13 +25,19 @@ func (e *RefusedError) Error() string { return e.Message }
 // ErrNoPool means that the node does not provide access to its pool.
 var ErrNoPool = errors.New("the node does not offer its pool")
 
+// ErrNotSent means that a node did not get a transaction, because it could not be reached or refused the request.
+var ErrNotSent = errors.New("the transaction was not sent")
+
 // Send sends a transaction in its binary form to the node. A [*RefusedError] means that the
-// node rejected it; after any other error it is unknown whether the node accepted it.
+// node rejected it; after any other error except [ErrNotSent] it is unknown whether the node accepted it.
 func (c *Client) Send(ctx context.Context, raw []byte) error {
 	err := c.call(ctx, new(common.Hash), "eth_sendRawTransaction", hexutil.Bytes(raw))
 	var refused rpc.Error
 	if errors.As(err, &refused) {
 		return &RefusedError{Code: refused.ErrorCode(), Message: refused.Error()}
+	}
+	if refuses(err) || isThrottled(err) || isUnsent(err) {
+		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	return err
 }
