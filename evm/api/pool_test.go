@@ -17,6 +17,7 @@ import (
 	"ashlar/evm/ingest"
 	"ashlar/evm/pool"
 	"ashlar/evm/query"
+	"ashlar/internal/await"
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -235,7 +236,7 @@ func TestReturnedToPool(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	kept := make(chan error, 1)
 	go func() { kept <- o.chain.RunPool(ctx, nil) }()
-	await := func(what string, is func() bool) {
+	until := func(what string, is func() bool) {
 		t.Helper()
 		for attempt := 0; !is(); attempt++ {
 			if attempt == 10_000 {
@@ -252,7 +253,7 @@ func TestReturnedToPool(t *testing.T) {
 		_, _, is := o.chain.Pool().Get(hash)
 		return is
 	}
-	await("the pool knows the head", func() bool {
+	until("the pool knows the head", func() bool {
 		_, err := o.chain.Pool().Nonce(ctx, o.sender)
 		return err == nil
 	})
@@ -263,14 +264,14 @@ func TestReturnedToPool(t *testing.T) {
 	// Only the keeper tells the pool of blocks, so it has seen what the pool has.
 	first, second := o.send(0), o.send(1)
 	o.build()
-	await("two are included", func() bool { return !waits(first) && !waits(second) })
+	until("two are included", func() bool { return !waits(first) && !waits(second) })
 	third := o.send(2)
 	o.build()
-	await("three are included", func() bool { return !waits(third) })
+	until("three are included", func() bool { return !waits(third) })
 	if err := o.follower.SetHead(ctx, view.Head().Hash, chain.Ref{}, chain.Ref{}); err != nil {
 		t.Fatal(err)
 	}
-	await("all wait again", func() bool { return waits(first) && waits(second) && waits(third) })
+	until("all wait again", func() bool { return waits(first) && waits(second) && waits(third) })
 	if pending, queued := o.chain.Pool().Stats(); pending != 3 || queued != 0 {
 		t.Errorf("%d are pending and %d queued, expected 3 and 0", pending, queued)
 	}
@@ -278,6 +279,38 @@ func TestReturnedToPool(t *testing.T) {
 	if err := <-kept; err != nil {
 		t.Error(err)
 	}
+}
+
+// What a reorganization drops while the pool is not kept returns once it is: a keeper that has failed is started again.
+func TestReturnedToPoolLater(t *testing.T) {
+	o := serveOpen(t)
+	o.chain.SetPool(pool.New(o.chain.Executor().Config(), pool.DefaultLimits()))
+	view, err := o.chain.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := func(hash common.Hash) bool {
+		_, _, is := o.chain.Pool().Get(hash)
+		return is
+	}
+	// keep keeps the pool until something is so.
+	keep := func(what string, is func() bool) {
+		t.Helper()
+		defer o.keepPool()()
+		for end := time.Now().Add(await.Patience); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("waited in vain: %s", what)
+			}
+		}
+	}
+	keep("the pool knows the head", func() bool { return o.chain.Pool().Head() != nil })
+	first := o.send(0)
+	o.build()
+	keep("it is included", func() bool { return !waits(first) })
+	if err := o.follower.SetHead(t.Context(), view.Head().Hash, chain.Ref{}, chain.Ref{}); err != nil {
+		t.Fatal(err)
+	}
+	keep("it waits again", func() bool { return waits(first) })
 }
 
 // A transaction that is to be passed on is taken only if that succeeds, and until then

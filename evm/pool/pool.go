@@ -76,6 +76,7 @@ type Pool struct {
 	byHash        map[common.Hash]*entry     // guarded by mutex
 	bytes         int                        // guarded by mutex
 	authorized    map[common.Address]int     // guarded by mutex; pending authorizations by account
+	returning     types.Transactions         // guarded by mutex; of dropped blocks, until a Reset adds them
 	version       uint64                     // guarded by mutex; incremented by each change
 	subscriptions map[*Subscription]struct{} // guarded by mutex
 }
@@ -249,9 +250,10 @@ func (p *Pool) forget(gone *entry) {
 
 // Reset moves the pool to a new head and removes transactions that can no longer be
 // included. It adds the transactions in returned, which were in blocks dropped by a
-// reorganization, if they can still be included.
+// reorganization, if they can still be included. Should it fail, the next Reset that succeeds adds them.
 func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions) error {
 	p.mutex.Lock()
+	p.keepReturning(returned)
 	senders := slices.Collect(maps.Keys(p.senders))
 	p.mutex.Unlock()
 	if err := readAhead(ctx, head.State, senders...); err != nil {
@@ -267,11 +269,7 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 	if err != nil {
 		return err
 	}
-	for _, tx := range returned {
-		if tx.Type() != types.BlobTxType { // blocks do not contain blobs
-			_ = p.Add(ctx, tx) // may fail: the new branch may include it
-		}
-	}
+	p.addReturning(ctx)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.adapted, p.behind = head.Header, time.Time{}

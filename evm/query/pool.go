@@ -40,14 +40,15 @@ func (c *Chain) AwaitPool(ctx context.Context) (*pool.Pool, error) {
 
 // RunPool resets the chain's pool at every new head, until ctx is done. Transactions
 // dropped by a reorganization return to the pool unless the new branch includes them. It
-// calls reset, if not nil, after each reset.
+// calls reset, if not nil, after each reset. When it is called again after an error, it continues from where it was.
 func (c *Chain) RunPool(ctx context.Context, reset func()) error {
-	var before *View
+	var adapted *View
 	return c.EachMove(ctx, func(ctx context.Context) error {
 		view, err := c.View()
-		if err == nil && before != view {
-			err = c.resetPool(ctx, before, view)
-			before = view
+		if err == nil && adapted != view {
+			if err = c.resetPool(ctx, view); err == nil {
+				adapted = view
+			}
 		}
 		if err == nil && reset != nil {
 			reset()
@@ -56,18 +57,21 @@ func (c *Chain) RunPool(ctx context.Context, reset func()) error {
 	})
 }
 
-// resetPool resets the pool to the head of a view. before is the previous view, nil if none.
-func (c *Chain) resetPool(ctx context.Context, before, view *View) error {
+// resetPool resets the pool to the head of a view.
+func (c *Chain) resetPool(ctx context.Context, view *View) error {
 	header, err := view.Header(ctx, view.head.Number)
 	if err != nil {
 		return err
 	}
+	before := c.pooled
+	c.pooled = nil // if what was dropped since cannot be read, the pool follows without
 	var returned types.Transactions
 	if before != nil {
 		if returned, err = c.returned(ctx, before, view); err != nil {
 			return err
 		}
 	}
+	c.pooled = view
 	return c.Pool().Reset(ctx, pool.Head{Header: header.Header, State: view.State(view.head.Number)}, returned)
 }
 

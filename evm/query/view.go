@@ -47,6 +47,7 @@ type Chain struct {
 	remote   *remote // has what the archive lacks; may be nil
 	now      atomic.Pointer[headView]
 	pending  pending
+	pooled   *View // whose dropped blocks the pool was last given; used by RunPool only
 	tips     *tipsCache
 	learned  *learned
 	inputs   *inputCache
