@@ -29,14 +29,13 @@ func (p *Pool) checkDelegation(of *sender, from common.Address, tx *types.Transa
 	if !of.hasCode && p.authorized[from] == 0 {
 		return nil
 	}
-	executable := of.executable()
-	if len(executable) == 0 {
+	if of.run.length == 0 {
 		if tx.Nonce() != of.nonce {
 			return legacypool.ErrOutOfOrderTxFromDelegated
 		}
 		return nil
 	}
-	if tx.Nonce() >= of.nonce+uint64(len(executable)) {
+	if tx.Nonce() >= of.next() {
 		return txpool.ErrInflightTxLimitReached
 	}
 	return nil // it replaces one
@@ -46,21 +45,11 @@ func (p *Pool) checkDelegation(of *sender, from common.Address, tx *types.Transa
 // than it could have with one. The mutex is held.
 func (p *Pool) checkAuthorities(authorities []common.Address) error {
 	for _, authority := range authorities {
-		if of := p.senders[authority]; of != nil && (len(of.byNonce) > 1 || of.hasBlobs()) {
+		if of := p.senders[authority]; of != nil && (len(of.byNonce) > 1 || of.blobs > 0) {
 			return legacypool.ErrAuthorityReserved
 		}
 	}
 	return nil
-}
-
-// hasBlobs reports whether a transaction of the sender has blobs.
-func (s *sender) hasBlobs() bool {
-	for _, w := range s.byNonce {
-		if w.hasBlobs() {
-			return true
-		}
-	}
-	return false
 }
 
 // hasBlobs reports whether the transaction has blobs.

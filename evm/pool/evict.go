@@ -48,7 +48,7 @@ func (p *Pool) evictionsFor(of *sender, added, replaced *entry) (gone []*entry, 
 // isEntitled reports whether a transaction of a sender below its share may take the room of one above a share, whatever
 // that pays: the next block could include it.
 func (p *Pool) isEntitled(of *sender, added *entry) bool {
-	return len(of.byNonce) < fairShare && added.tx.Nonce() <= of.nonce+uint64(len(of.executable())) &&
+	return len(of.byNonce) < fairShare && added.tx.Nonce() <= of.next() &&
 		added.tx.EffectiveGasTipValue(p.head.Header.BaseFee).Sign() >= 0
 }
 

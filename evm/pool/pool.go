@@ -36,7 +36,7 @@ import (
 type Limits struct {
 	Transactions int           // total
 	Bytes        int           // total, in network encoding, blobs included
-	Executable   int           // executable transactions per sender; adding one visits all of them
+	Executable   int           // executable transactions per sender
 	Waiting      int           // transactions per sender that wait for an earlier nonce
 	Lifetime     time.Duration // after which a transaction is dropped
 	Behind       time.Duration // how long calls wait for a newer head, see AwaitHead
@@ -227,7 +227,7 @@ func (p *Pool) sender(ctx context.Context, address common.Address) (*sender, err
 
 // put adds an admitted transaction.
 func (p *Pool) put(of *sender, added *entry) {
-	of.byNonce[added.tx.Nonce()] = added
+	of.insert(added)
 	p.senders[added.from] = of
 	p.byHash[added.tx.Hash()] = added
 	p.bytes += int(added.tx.Size())
@@ -238,7 +238,7 @@ func (p *Pool) put(of *sender, added *entry) {
 // forget removes a transaction.
 func (p *Pool) forget(gone *entry) {
 	of := p.senders[gone.from]
-	delete(of.byNonce, gone.tx.Nonce())
+	of.remove(gone)
 	if len(of.byNonce) == 0 {
 		delete(p.senders, gone.from)
 	}
@@ -346,7 +346,7 @@ func (p *Pool) Nonce(ctx context.Context, address common.Address) (uint64, error
 	if err != nil {
 		return 0, err
 	}
-	return of.nonce + uint64(len(of.executable())), nil
+	return of.next(), nil
 }
 
 // Version returns a number that changes with the contents of the pool.
@@ -387,8 +387,7 @@ func (p *Pool) Stats() (pending, queued int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, of := range p.senders {
-		n := len(of.executable())
-		pending, queued = pending+n, queued+len(of.byNonce)-n
+		pending, queued = pending+of.run.length, queued+len(of.byNonce)-of.run.length
 	}
 	return pending, queued
 }

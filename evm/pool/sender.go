@@ -24,6 +24,8 @@ type sender struct {
 	balance *big.Int
 	hasCode bool // only a delegation (EIP-7702) gives code to an account that can send
 	byNonce map[uint64]*entry
+	blobs   int // transactions in byNonce with blobs
+	run     run
 }
 
 func newSender() *sender { return &sender{byNonce: make(map[uint64]*entry)} }
@@ -47,6 +49,8 @@ func (s *sender) read(ctx context.Context, state evm.State, address common.Addre
 		s.nonce, s.balance = account.Nonce, account.Balance.ToBig()
 		s.hasCode = !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:])
 	}
+	s.run = run{}
+	s.extend()
 	return nil
 }
 
@@ -94,11 +98,9 @@ func (s *sender) affords(w *entry) error {
 	if !w.accepted && s.isReserved(w) {
 		return txpool.ErrAlreadyReserved
 	}
-	all := new(big.Int).Set(cost)
-	for _, other := range s.executable() {
-		if other.tx.Nonce() != tx.Nonce() {
-			all.Add(all, other.tx.Cost())
-		}
+	all := new(big.Int).Add(cost, &s.run.cost)
+	if s.isExecutable(tx.Nonce()) {
+		all.Sub(all, s.byNonce[tx.Nonce()].tx.Cost()) // it is replaced
 	}
 	if s.balance.Cmp(all) < 0 {
 		return fmt.Errorf("%w: balance %d, queued cost %d, tx cost %d, overshot %d", core.ErrInsufficientFunds,
@@ -111,14 +113,13 @@ func (s *sender) affords(w *entry) error {
 // reverse. Nodes keep the two kinds in pools of their own, and only one of these has transactions of an account.
 // As in geth, a replacement keeps the kind, and blobs behind a gap reserve nothing.
 func (s *sender) isReserved(w *entry) bool {
-	other := func(o *entry) bool { return o.hasBlobs() != w.hasBlobs() }
 	switch same := s.byNonce[w.tx.Nonce()]; {
 	case same != nil:
-		return other(same)
+		return same.hasBlobs() != w.hasBlobs()
 	case w.hasBlobs():
-		return slices.ContainsFunc(s.lastFirst(), other)
+		return s.blobs < len(s.byNonce)
 	}
-	return slices.ContainsFunc(s.executable(), other)
+	return s.run.blobs > 0
 }
 
 // place returns which transaction one replaces, or an error if it cannot replace that one, or if there are too
@@ -131,10 +132,9 @@ func (s *sender) place(tx *types.Transaction, most Limits) (replaced *entry, err
 	if replaced != nil || len(s.byNonce) < min(most.Executable, most.Waiting) {
 		return replaced, nil
 	}
-	executable := len(s.executable())
-	pooled, limit := len(s.byNonce)-executable, most.Waiting
-	if tx.Nonce() == s.nonce+uint64(executable) {
-		pooled, limit = executable, most.Executable
+	pooled, limit := len(s.byNonce)-s.run.length, most.Waiting
+	if tx.Nonce() == s.next() {
+		pooled, limit = s.run.length, most.Executable
 	}
 	if pooled >= limit {
 		return nil, fmt.Errorf("%w: pooled %d txs", txpool.ErrAccountLimitExceeded, pooled)
@@ -161,27 +161,17 @@ func outbids(tx, other *types.Transaction) bool {
 	return tx.Type() != types.BlobTxType || enough(tx.BlobGasFeeCap(), other.BlobGasFeeCap())
 }
 
-// executable returns the transactions whose nonces follow the account's without a gap, in
-// order.
-func (s *sender) executable() (list []*entry) {
-	for nonce := s.nonce; s.byNonce[nonce] != nil; nonce++ {
-		list = append(list, s.byNonce[nonce])
-	}
-	return list
-}
-
 // lastFirst returns all transactions in descending order of nonces.
 func (s *sender) lastFirst() []*entry {
 	return slices.SortedFunc(maps.Values(s.byNonce), func(a, b *entry) int { return cmp.Compare(b.tx.Nonce(), a.tx.Nonce()) })
 }
 
 func (s *sender) content() (c Content) {
-	executable := s.executable()
-	for _, w := range executable {
+	for _, w := range s.executable() {
 		c.Pending = append(c.Pending, w.tx.WithoutBlobTxSidecar())
 	}
 	for _, w := range s.byNonce {
-		if w.tx.Nonce() >= s.nonce+uint64(len(executable)) {
+		if w.tx.Nonce() >= s.next() {
 			c.Queued = append(c.Queued, w.tx.WithoutBlobTxSidecar())
 		}
 	}

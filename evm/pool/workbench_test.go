@@ -39,7 +39,7 @@ func (accounts) Node(context.Context, common.Hash, []byte, common.Hash) ([]byte,
 
 // bench is a pool with some funded senders.
 type bench struct {
-	t      *testing.T
+	t      testing.TB
 	config *params.ChainConfig
 	pool   *Pool
 	state  accounts
@@ -49,7 +49,7 @@ type bench struct {
 
 const gwei = params.GWei
 
-func newBench(t *testing.T, limits Limits) *bench {
+func newBench(t testing.TB, limits Limits) *bench {
 	t.Helper()
 	config := *params.MergedTestChainConfig
 	config.AmsterdamTime, config.UBTTime = nil, nil
