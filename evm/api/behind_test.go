@@ -11,6 +11,7 @@ import (
 	"ashlar/chain"
 	"ashlar/evm/pool"
 	"ashlar/internal/await"
+	"ashlar/limit"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -86,6 +87,33 @@ func TestPoolOnADroppedBranch(t *testing.T) {
 	defer o.keepPool()()
 	if got := <-answer; !strings.Contains(got, `"result":"0x0"`) {
 		t.Errorf("%s, expected 0x0", got)
+	}
+}
+
+// yields counts how often a call gives its slot away.
+type yields int
+
+func (y *yields) Yield(_ context.Context, wait func() error) error {
+	*y++
+	return wait()
+}
+
+// TestPoolKeepsSlot: a call gives its slot away while it waits for the pool, and keeps it if it does not wait.
+func TestPoolKeepsSlot(t *testing.T) {
+	o := serveOpen(t)
+	limits := pool.DefaultLimits()
+	limits.Behind = 10 * time.Millisecond
+	o.chain.SetPool(pool.New(o.chain.Executor().Config(), limits))
+	o.mine()
+	count := new(yields)
+	ctx := context.WithValue(t.Context(), limit.YielderKey{}, limit.Yielder(count))
+	for i, want := range []yields{0, 1, 1} {
+		if _, err := o.chain.AwaitPool(ctx); err != nil || *count != want {
+			t.Errorf("call %d: it gave its slot away %d times, %v; expected %d", i, *count, err, want)
+		}
+		if i == 0 {
+			o.build() // the pool does not follow
+		}
 	}
 }
 

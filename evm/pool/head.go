@@ -27,19 +27,23 @@ func (p *Pool) Head() *types.Header {
 // head, so AwaitHead gives up without an error when calls have waited for [Limits].Behind. Further calls do not wait
 // until the pool has caught up: Reset may fail for long.
 func (p *Pool) AwaitHead(ctx context.Context, reached func(*types.Header) bool) error {
-	p.mutex.Lock()
-	if p.behind.IsZero() {
-		p.behind = time.Now()
-	}
-	left := p.limits.Behind - time.Since(p.behind)
-	p.mutex.Unlock()
-	has, err := p.await(ctx, left, func(_, adapted *types.Header) bool { return adapted != nil && reached(adapted) })
+	has, err := p.await(ctx, p.Patience(), func(_, adapted *types.Header) bool { return adapted != nil && reached(adapted) })
 	if has {
 		p.mutex.Lock()
 		p.behind = time.Time{}
 		p.mutex.Unlock()
 	}
 	return err
+}
+
+// Patience returns for how long AwaitHead waits now at most. It is negative if calls have waited for the pool for long enough.
+func (p *Pool) Patience() time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.behind.IsZero() {
+		p.behind = time.Now()
+	}
+	return p.limits.Behind - time.Since(p.behind)
 }
 
 // awaitFirst waits until the pool has a head. It returns ErrNoHead if there is none in time.

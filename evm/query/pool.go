@@ -32,8 +32,8 @@ func (c *Chain) AwaitPool(ctx context.Context) (*pool.Pool, error) {
 		number := head.Number.Uint64()
 		return err == nil && (head.Hash() == now.head.Hash || first.head.Number < number && number <= now.head.Number)
 	}
-	if head := waiting.Head(); head == nil || reached(head) {
-		return waiting, nil
+	if head := waiting.Head(); head == nil || reached(head) || waiting.Patience() <= 0 {
+		return waiting, nil // without giving the slot away, for which the call would have to wait again
 	}
 	return waiting, limit.Yield(ctx, func() error { return waiting.AwaitHead(ctx, reached) })
 }
