@@ -192,29 +192,6 @@ const (
 	codeLimitExceeded  = -32005
 )
 
-// tooMuch are parts of messages with which nodes refuse eth_getLogs because of the range of
-// blocks or the number of logs.
-var tooMuch = []string{
-	"block range", "blocks range", "range too", "range is too", "range exceeds", "range limit", "max range", "range of blocks", "too many blocks",
-	"query returned more than", "more than 10000", "too many results", "response size", "too large", "too many logs", "log response size",
-	"query timeout", "exceeds the range", "exceed maximum", "exceeds max", "narrow", "smaller range", "logs matched", "result set",
-}
-
-// notTooMuch are parts of messages with the code of a limit that are not about the range or the logs.
-var notTooMuch = []string{"rate", "requests", "limit exceeded", "request count", "quota", "busy", "try again", "out of service"}
-
-// IsTooMuch reports whether a node refuses eth_getLogs because it asks for too much at once.
-func IsTooMuch(e *NodeError) bool {
-	text := strings.ToLower(e.Message)
-	if containsAny(text, []string{beyondHead, methodNotAllowed, networkNotAllowed}) {
-		return false
-	}
-	if containsAny(text, tooMuch) {
-		return true
-	}
-	return e.Code == codeLimitExceeded && !containsAny(text, notTooMuch)
-}
-
 // httpError is an HTTP status without a JSON-RPC answer.
 type httpError struct {
 	status int

@@ -38,7 +38,7 @@ func isLate(err error) bool {
 	}
 	var node *NodeError
 	if errors.As(err, &node) {
-		return containsAny(strings.ToLower(node.Message), []string{"timeout", "timed out"})
+		return containsAny(strings.ToLower(node.Message), []string{"timeout", "timed out", "deadline exceeded"})
 	}
 	var network net.Error
 	return errors.Is(err, errSlow) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"ashlar/forwarded/forwardtest"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // A network answers whatever its nodes do: one is down, one of another chain.
@@ -167,6 +169,49 @@ func TestLogsAreSplit(t *testing.T) {
 	n.Set(func(n *forwardtest.Node) { n.Range, n.Results = 0, 100 })
 	if err := json.Unmarshal([]byte(w.call("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"0x3e7","topics":[]}]`)), &logs); err != nil || len(logs) != 1000 {
 		t.Errorf("%d logs, %v", len(logs), err)
+	}
+}
+
+// A part of a range that a node refuses is asked for in shorter ones only if the words can mean that it is too long. Words that
+// are not known get one short part: if it is answered, they mean that.
+func TestRefusedLogs(t *testing.T) {
+	for _, c := range []struct {
+		code    int
+		message string
+		least   uint64 // blocks that are refused
+		logs    int    // of 5001 blocks; 0: an error
+		most    int    // requests
+	}{
+		{-32000, "maximum [from, to] blocks distance: 2000", 2001, 5001, 4},
+		{-32002, "request timed out", 700, 5001, 20},
+		{-32000, "that is not for me", 1, 0, 2},
+		{-32000, "that is not for me", 700, 5001, 40},
+		{-32005, "limit exceeded", 1, 0, 2},
+		{429, "Too many requests", 1, 0, 1},
+		{-32601, "the method eth_getLogs does not exist/is not available", 1, 0, 1},
+		{4444, "pruned history unavailable", 1, 0, 1},
+		{-32000, "network not allowed: the key's rules do not list mainnet", 1, 0, 1},
+	} {
+		n := node(t, forwardtest.Chain{Head: 5000, LogsPer: 1})
+		w := serve(t, newStore(t), nil, n)
+		w.atHead(5000)
+		n.Set(func(n *forwardtest.Node) {
+			n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+				var f struct{ FromBlock, ToBlock hexutil.Uint64 }
+				if method != "eth_getLogs" || json.Unmarshal(params[0], &f) != nil || uint64(f.ToBlock-f.FromBlock)+1 < c.least {
+					return nil, nil, false
+				}
+				return nil, &forwardtest.Error{Code: c.code, Message: c.message}, true
+			}
+		})
+		var logs []json.RawMessage
+		got := w.call("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"latest"}]`)
+		if err := json.Unmarshal([]byte(got), &logs); (err == nil) != (c.logs > 0) || len(logs) != c.logs {
+			t.Errorf("%d %s: %d logs, %v, expected %d: %.100s", c.code, c.message, len(logs), err, c.logs, got)
+		}
+		if asked := n.Count("eth_getLogs"); asked > c.most {
+			t.Errorf("%d %s: asked %d times, expected at most %d", c.code, c.message, asked, c.most)
+		}
 	}
 }
 

@@ -1,12 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -43,6 +43,7 @@ const (
 	firstSpan = 10_000    // blocks of the first request
 	maxSpan   = 1_000_000 // blocks of any request
 	growAfter = 8         // requests that succeed, after which the span is doubled
+	guessSpan = 100       // blocks of the request that follows a refusal in unknown words
 )
 
 // span is how many blocks a request for logs may have, as the nodes' answers have shown.
@@ -82,7 +83,8 @@ func (s *span) worked(blocks uint64) {
 }
 
 // Logs calls found with the logs that a filter selects, in their order, of which there are
-// at most limit. The range is asked for in parts that the nodes allow.
+// at most limit. The range is asked for in parts that the nodes allow. If a part is refused in unknown words, a short
+// one is tried: if it is refused, too, the error is the node's, else the words are about the length.
 func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit int, found func(*Log) error) error {
 	switch {
 	case f.Hash != nil:
@@ -91,18 +93,26 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 		return c.checkedLogs(ctx, view, f, limit, found)
 	}
 	count, most, atOnce := 0, uint64(maxSpan), uint64(maxSpan)
+	guessed := false // that the last part was refused because it was too long
 	for from := f.From; from <= f.To; {
 		to := min(f.To, from+min(most, c.span.get())-1)
 		if final, ok := view.Finalized(); ok && from <= final && to > final {
 			to = final // so that the first part can be kept
 		}
 		logs, err := c.logsOf(ctx, view, f, from, to)
-		if refusal := (*upstream.NodeError)(nil); errors.As(err, &refusal) && (from < to || upstream.IsTooMuch(refusal)) {
-			if from == to {
+		if refusal := (*upstream.NodeError)(nil); errors.As(err, &refusal) {
+			switch excess := upstream.ExcessOf(refusal); {
+			case from == to && upstream.IsTooMuch(refusal):
 				return tooManyAt(f, from, limit)
+			case from < to && excess == upstream.SurelyExcess:
+				most = c.shorten(refusal, from, to)
+				continue
+			case from < to && excess == upstream.PerhapsExcess && !guessed:
+				guessed = true
+				atOnce = (to - from + 1) / 2
+				most = cmp.Or(allowedOf(refusal, from, to), min(guessSpan, atOnce))
+				continue
 			}
-			most = c.shorten(refusal, from, to)
-			continue
 		}
 		if upstream.IsTooLarge(err) && from < to {
 			most = (to - from + 1) / 2
@@ -113,7 +123,7 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 			return err
 		}
 		c.span.worked(to - from + 1)
-		most = min(atOnce, 2*most)
+		most, guessed = min(atOnce, 2*most), false
 		if count += len(logs); count > limit {
 			first := logs[len(logs)-(count-limit)] // that does not fit
 			return tooManyAt(f, first.Block, limit)
@@ -124,19 +134,6 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 		from = to + 1
 	}
 	return nil
-}
-
-// shorten returns how many blocks the next request may have after a node has refused one. A
-// limit of blocks holds for all requests; one of logs, or an unknown reason, for this filter.
-func (c *Chain) shorten(refusal *upstream.NodeError, from, to uint64) uint64 {
-	blocks, said := to-from+1, allowed(refusal, from)
-	if said == 0 || said >= blocks {
-		said = blocks / 2
-	}
-	if upstream.IsTooMuch(refusal) && !ofLogs.MatchString(refusal.Message) {
-		c.span.refused(said)
-	}
-	return said
 }
 
 // logsOfBlock is Logs of the block with the hash of a filter.
@@ -345,42 +342,4 @@ func (f *Filter) Match(log *Log) bool {
 		}
 	}
 	return true
-}
-
-var (
-	// ofLogs matches refusals because of the number of logs, not of blocks.
-	ofLogs         = regexp.MustCompile(`(?i)results|response|logs (matched|returned)|too many logs|timeout`)
-	suggestedRange = regexp.MustCompile(`\[0x([0-9a-fA-F]{1,16}), ?0x([0-9a-fA-F]{1,16})\]`)
-	namedBlocks    = regexp.MustCompile(`(\d[\d,_]{0,12})(k?)[ -]*(?:block|range)|(?:range|limited to|maximum of|up to a?)[^0-9]{0,20}(\d[\d,_]{0,12})(k?)`)
-)
-
-// allowed returns how many blocks a refusal says that a request may have; 0: it does not say.
-func allowed(refusal *upstream.NodeError, from uint64) uint64 {
-	text := refusal.Message + " " + string(refusal.Data)
-	if m := suggestedRange.FindStringSubmatch(text); m != nil {
-		first, _ := strconv.ParseUint(m[1], 16, 64)
-		last, _ := strconv.ParseUint(m[2], 16, 64)
-		if first == from && last >= first {
-			return last - first + 1
-		}
-		return 0
-	}
-	m := namedBlocks.FindStringSubmatch(text)
-	if m == nil {
-		return 0
-	}
-	digits, thousand := m[1], m[2]
-	if digits == "" {
-		digits, thousand = m[3], m[4]
-	}
-	number := uint64(0)
-	for _, c := range digits {
-		if c >= '0' && c <= '9' {
-			number = number*10 + uint64(c-'0')
-		}
-	}
-	if thousand != "" {
-		number *= 1000
-	}
-	return number
 }

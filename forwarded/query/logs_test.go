@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -60,5 +61,35 @@ func TestLogsOfANode(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, upstream.ErrLie) != (c.want == lies)):
 			t.Errorf("%s: %d logs, %v, expected that %s", c.name, len(got), err, c.want)
 		}
+	}
+}
+
+// How many blocks a request may have is learned from the words of nodes and providers.
+func TestAllowedBlocks(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"eth_getLogs is limited to a 10,000 range":                                        10_000,
+		"You can make eth_getLogs requests with up to a 500 block range.":                 500,
+		"up to a 2K block range":                                                          2000,
+		"range 47440 exceeds limit of 10000":                                              10_000,
+		"maximum [from, to] blocks distance: 2000":                                        2000,
+		"requested too many blocks from 50331648 to 51380224, maximum is set to 2048":     2048,
+		"too wide blocks range, the limit is 100":                                         100,
+		"query exceeds range, retry smaller (max block range 5000, got 16777216)":         5000,
+		"block range greater than 10000 max":                                              10_000,
+		"block range too large, max range: 10000":                                         10_000,
+		"Maximum allowed number of requested blocks is 3000":                              3000,
+		"logs matched by query exceeds limit of 10000":                                    0,
+		"query returned more than 10000 results. Try with this block range [0x10, 0x1f].": 16,
+		"query returned more than 10000 results. Try with this block range [0x11, 0x1f].": 0,
+		"GetLogs query must be smaller than size 1024":                                    0,
+		"limit exceeded": 0,
+	} {
+		if got := allowed(&upstream.NodeError{Message: text}, 0x10); got != want {
+			t.Errorf("%s: %d blocks, expected %d", text, got, want)
+		}
+	}
+	ronin := &upstream.NodeError{Message: "Invalid params", Data: json.RawMessage(`"requested block range 16777217 exceeds the limit of 200; narrow your fromBlock/toBlock"`)}
+	if got := allowed(ronin, 0x10); got != 200 {
+		t.Errorf("%s: %d blocks, expected 200", ronin.Data, got)
 	}
 }
