@@ -119,7 +119,7 @@ func (a *API) resolveLogs(ctx context.Context, f parameter.LogFilter) (*query.Vi
 		return nil, nil, err
 	}
 	if f.From.Tag == chain.Earliest && wanted.From > wanted.To { // it ends before the first block that is stored
-		if _, _, err := view.Resolve(ctx, f.To); err != nil {
+		if err := view.CheckEarliest(wanted.To); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -121,6 +121,11 @@ func (a *API) parityFilter(ctx context.Context, params, out []byte) ([]byte, err
 	if err != nil {
 		return out, err
 	}
+	if filter.from.Tag == chain.Earliest && first > last { // it ends before the first block that is stored
+		if err := view.CheckEarliest(last); err != nil {
+			return out, err
+		}
+	}
 	if first > last {
 		return out, jsonrpc.InvalidArgument(0, fmt.Sprintf("fromBlock %d is after toBlock %d", first, last))
 	}

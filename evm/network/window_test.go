@@ -208,6 +208,9 @@ func (s *windowServer) check(want archive.Extent) {
 	s.pruned("eth_getLogs", logs(want.Blocks-1), noBlock)
 	s.pruned("eth_getLogs", `[{"fromBlock":"earliest","toBlock":`+quoted(want.Blocks-1)+`}]`, noBlock)
 	s.answers("eth_getBlockByNumber", `["0x0",false]`)
+	for _, method := range []string{"eth_getLogs", "trace_filter"} { // the genesis is stored, the blocks between are not
+		s.pruned(method, `[{"fromBlock":"earliest","toBlock":"0x0"}]`, noBlock)
+	}
 	s.checkEvents(want.Blocks)
 }
 

@@ -286,6 +286,10 @@ func (v *View) Resolve(ctx context.Context, id chain.BlockID) (*View, uint64, er
 	return v, id.Number, v.history.CheckBlock(id.Number)
 }
 
+// CheckEarliest returns a [*archive.Pruned] if a range that begins with the earliest block that is stored ends before it. The
+// block at its end may be the genesis, which is always stored.
+func (v *View) CheckEarliest(end uint64) error { return v.history.CheckBlock(max(1, end)) }
+
 func (v *View) forkchoice(ref chain.Ref, missing error) (*View, uint64, error) {
 	if ref == (chain.Ref{}) || ref.Number > v.head.Number {
 		return nil, 0, missing
