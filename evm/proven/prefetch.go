@@ -3,6 +3,7 @@ package proven
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
@@ -157,46 +158,69 @@ func (w *wants) list() []Want {
 // PrefetchBlock fetches what the execution of the next block reads: all trie nodes and codes
 // in one round if a node makes witnesses, else the accounts and slots that a node names. The account for
 // which ctx is holds the witness until ctx ends.
-func (s *State) PrefetchBlock(ctx context.Context, block *types.Block) {
-	if s.takeWitness(ctx, block) {
-		return
+//
+// It only waits for nodes. A witness may have many megabytes, which take decodes and hashes: the caller calls it
+// once it may keep a processor busy, and before it reads the state.
+func (s *State) PrefetchBlock(ctx context.Context, block *types.Block) (take func()) {
+	if witness, ok := s.fetchWitness(ctx, block); ok {
+		return func() { s.takeWitness(witness) }
 	}
 	wants := newWants()
 	for address, slots := range s.guessBlock(ctx, block) {
 		wants.add(address, slots...)
 	}
 	_ = s.Prefetch(ctx, wants.list()) // what is missing is fetched when it is read
+	return func() {}
 }
 
-// takeWitness fetches the witness of a block, and reports whether there is one, and memory for it.
-func (s *State) takeWitness(ctx context.Context, block *types.Block) bool {
+const witnessMethod = "debug_executionWitness"
+
+// fetchWitness fetches the witness of a block, and reports whether there is one, and memory for it.
+func (s *State) fetchWitness(ctx context.Context, block *types.Block) (witness upstream.Answer, ok bool) {
+	q := aboutBlock(block, witnessMethod)
+	if q.failed != nil {
+		return witness, false
+	}
+	q.Check = func(answer json.RawMessage) error {
+		if string(answer) == "null" {
+			return fault(fmt.Errorf("%s: %w", witnessMethod, ErrNotFound))
+		}
+		return nil // takeWitness decodes it
+	}
+	witness, err := s.remote.nodes.Ask(ctx, q.Call)
+	if err != nil {
+		return witness, false
+	}
+	lease := limit.Borrow(ctx)
+	if !lease.Hold(len(witness.Result)) {
+		return witness, false
+	}
+	context.AfterFunc(ctx, lease.Release)
+	return witness, true
+}
+
+// takeWitness decodes a witness. The node that sent one that cannot be decoded is set aside, as it is for other such answers.
+func (s *State) takeWitness(witness upstream.Answer) {
 	type answer struct {
 		State []hexutil.Bytes `json:"state"`
 		Codes []hexutil.Bytes `json:"codes"`
 	}
-	const method = "debug_executionWitness"
-	witness, err := ask(ctx, s.remote, aboutBlock(block, method), func(raw json.RawMessage) (answer, error) {
-		return decode[answer](method, raw)
-	})
+	decoded, err := decode[answer](witnessMethod, witness.Result)
 	if err != nil {
-		return false
+		if nodes, ok := s.remote.nodes.(interface{ SetAside(string, error) }); ok {
+			nodes.SetAside(witness.Node, err)
+		}
+		return
 	}
-	given, bytes := make(map[common.Hash][]byte), 0
-	for _, blobs := range [][]hexutil.Bytes{witness.State, witness.Codes} {
+	given := make(map[common.Hash][]byte)
+	for _, blobs := range [][]hexutil.Bytes{decoded.State, decoded.Codes} {
 		for _, blob := range blobs {
 			given[crypto.Keccak256Hash(blob)] = blob
-			bytes += len(blob)
 		}
 	}
-	lease := limit.Borrow(ctx)
-	if !lease.Hold(bytes) {
-		return false
-	}
-	context.AfterFunc(ctx, lease.Release)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given = given
-	return true
 }
 
 // aboutBlock returns a question about the execution of a block. A client may have made up the block (debug_traceBlock), so a node

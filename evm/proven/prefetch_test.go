@@ -76,7 +76,7 @@ func (h *holder) Lend() limit.Lease { return limit.Lease{Budget: h.budget, Calle
 type witnesses struct{ *testNodes }
 
 func (n witnesses) Ask(ctx context.Context, c upstream.Call) (upstream.Answer, error) {
-	if c.Method != "debug_executionWitness" {
+	if c.Method != witnessMethod {
 		return n.testNodes.Ask(ctx, c)
 	}
 	result := json.RawMessage(`{"state":["0x` + strings.Repeat("00", 1<<20) + `"]}`)
@@ -93,10 +93,51 @@ func TestMemoryOfWitnesses(t *testing.T) {
 		who := &holder{budget: limit.NewBudget(memory)}
 		ctx, end := context.WithCancel(context.WithValue(t.Context(), limit.LenderKey{}, who))
 		state := f.state(c.blocks[2])
-		if got := state.takeWitness(ctx, c.blocks[3]); got != taken || (len(state.given) > 0) != taken || (who.budget.Held() >= 1<<20) != taken {
-			t.Errorf("with %d bytes: a witness: %t, %d nodes, %d bytes held", memory, got, len(state.given), who.budget.Held())
+		witness, got := state.fetchWitness(ctx, c.blocks[3])
+		if got != taken || (who.budget.Held() >= int64(len(witness.Result))) != taken {
+			t.Errorf("with %d bytes: a witness: %t, %d bytes held", memory, got, who.budget.Held())
 		}
 		end()
 		await.Until(t, "the memory to be free", func() bool { return who.budget.Held() == 0 })
+	}
+}
+
+// A request that fetches a witness has yielded its heavy slot. What keeps a processor busy is left to when it has one again.
+func TestWitnessIsDecodedLater(t *testing.T) {
+	c := newTestChain(t, 3)
+	nodes := newTestNodes(c.node("a"))
+	f := follow(t, nodes, 1)
+	f.remote.nodes = witnesses{nodes}
+	state := f.state(c.blocks[2])
+	take := state.PrefetchBlock(t.Context(), c.blocks[3])
+	if len(state.given) != 0 {
+		t.Error("the witness is decoded while it is fetched")
+	}
+	if take(); len(state.given) != 1 {
+		t.Errorf("%d nodes of the witness are there, expected 1", len(state.given))
+	}
+}
+
+// invalidWitnesses are nodes whose witnesses cannot be decoded.
+type invalidWitnesses struct{ *testNodes }
+
+func (n invalidWitnesses) Ask(ctx context.Context, c upstream.Call) (upstream.Answer, error) {
+	if c.Method != witnessMethod {
+		return n.testNodes.Ask(ctx, c)
+	}
+	result := json.RawMessage(`{"state":{}}`)
+	return upstream.Answer{Result: result, Node: "a"}, c.Check(result)
+}
+
+// A node is set aside for a witness that cannot be decoded.
+func TestInvalidWitness(t *testing.T) {
+	c := newTestChain(t, 3)
+	nodes := newTestNodes(c.node("a"))
+	f := follow(t, nodes, 1)
+	f.remote.nodes = invalidWitnesses{nodes}
+	state := f.state(c.blocks[2])
+	state.PrefetchBlock(t.Context(), c.blocks[3])()
+	if aside := !nodes.Status()[0].Usable; len(state.given) != 0 || !aside {
+		t.Errorf("%d nodes of the witness, the node is set aside: %t", len(state.given), aside)
 	}
 }

@@ -224,9 +224,11 @@ func prefetchProof(ctx context.Context, state evm.State, address common.Address,
 	})
 }
 
-// prefetchBlock has a remote state fetch what the block after it reads.
-func prefetchBlock(ctx context.Context, state evm.State, block *types.Block) {
+// prefetchBlock has a remote state fetch what the block after it reads. The request calls take once it has its
+// slot again, see [proven.State.PrefetchBlock].
+func prefetchBlock(ctx context.Context, state evm.State, block *types.Block) (take func()) {
 	if remote, ok := state.(remoteState); ok {
-		remote.PrefetchBlock(ctx, block)
+		return remote.PrefetchBlock(ctx, block)
 	}
+	return func() {}
 }

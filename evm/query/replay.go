@@ -31,25 +31,32 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if number == 0 {
 		return Input{}, execute.ErrGenesis
 	}
-	return gather(ctx, v.hasRemoteState(number-1, archive.OfState), func(ctx context.Context) (Input, error) {
-		return v.readInput(ctx, number)
+	take := func() {}
+	input, err := gather(ctx, v.hasRemoteState(number-1, archive.OfState), func(ctx context.Context) (input Input, err error) {
+		input, take, err = v.readInput(ctx, number)
+		return input, err
 	})
+	if err == nil {
+		take()
+	}
+	return input, err
 }
 
-func (v *View) readInput(ctx context.Context, number uint64) (Input, error) {
+// readInput reads what the execution of a block needs. take is that of prefetchBlock.
+func (v *View) readInput(ctx context.Context, number uint64) (input Input, take func(), err error) {
 	v.readInputAhead(ctx, number)
 	stored, err := v.storedInput(ctx, number)
 	if err != nil {
-		return Input{}, err
+		return Input{}, nil, err
 	}
-	input := Input{Block: stored.block, Body: stored.body, Senders: stored.senders}
+	input = Input{Block: stored.block, Body: stored.body, Senders: stored.senders}
 	if v.history.Stores(number) {
 		input.Stored = storedBlock{v.history, number}
 	}
-	if input.Parent, err = v.parent(ctx, number-1); err == nil {
-		prefetchBlock(ctx, input.Parent.State, input.Block)
+	if input.Parent, err = v.parent(ctx, number-1); err != nil {
+		return input, nil, err
 	}
-	return input, err
+	return input, prefetchBlock(ctx, input.Parent.State, input.Block), nil
 }
 
 // storedInput returns a block of the view, and keeps it for the next time.
@@ -118,13 +125,17 @@ func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 	if number+1 != block.NumberU64() {
 		return Input{}, &ParentError{block.NumberU64(), number}
 	}
+	take := func() {}
 	parent, err := gather(ctx, v.hasRemoteState(number, archive.OfState), func(ctx context.Context) (execute.Parent, error) {
 		parent, err := v.parent(ctx, number)
 		if err == nil {
-			prefetchBlock(ctx, parent.State, block)
+			take = prefetchBlock(ctx, parent.State, block)
 		}
 		return parent, err
 	})
+	if err == nil {
+		take()
+	}
 	return Input{Block: block, Parent: parent}, err
 }
 
