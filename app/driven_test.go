@@ -1,6 +1,7 @@
 package app
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,5 +61,15 @@ func TestDrivenByAConsensusClient(t *testing.T) {
 	}
 	metric(`ashlar_consensus_heard_timestamp_seconds{call="forkchoice",network="demo"} ` + strconv.FormatFloat(float64(status.Consensus.Forkchoice), 'g', -1, 64))
 	metric(`ashlar_calls_total{code="ok",method="engine_forkchoiceUpdatedV3",network="demo"} 2`)
+	metric(`ashlar_call_seconds_count{method="engine_forkchoiceUpdatedV3",network="demo"} 2`)
+	metric(`ashlar_consensus_answers_total{call="forkchoice",network="demo",status="valid"} 1`)
+	metric(`ashlar_consensus_answers_total{call="forkchoice",network="demo",status="syncing"} 1`)
+	metric(`ashlar_consensus_answers_total{call="payload",network="demo",status="invalid"} 0`)
+	metric(`ashlar_consensus_held_bytes{network="demo"} 0`)
+	if status, _ := get(t, "http://"+address); status != http.StatusUnauthorized {
+		t.Errorf("a request without a token got status %d", status)
+	}
+	metric(`ashlar_consensus_refused_total{network="demo",reason="token"} 1`)
+	metric(`ashlar_consensus_refused_total{network="demo",reason="memory"} 0`)
 	metric(`ashlar_behind_blocks{network="demo"} 0`)
 }

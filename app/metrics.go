@@ -121,6 +121,7 @@ type gauges struct {
 	head, headTime, lag, settled, disk, memory                *prometheus.Desc
 	behind, upstreamUsed, upstreamFaults, heard               *prometheus.Desc
 	upstreamAside                                             *prometheus.Desc
+	judged, consensusRefused, consensusHeld                   *prometheus.Desc
 	agreeing, quorum, differs                                 *prometheus.Desc
 	ready, stopped, reached, rate, remaining                  *prometheus.Desc
 	writable, accountsWritable                                *prometheus.Desc
@@ -197,7 +198,11 @@ func newServiceCollector(s *Service) *serviceCollector {
 		beaconUsed:     desc("beacon_node_used", "Whether the light client uses the beacon node: 1, else 0.", "network", "node"),
 		beaconFaults:   desc("beacon_node_faults_total", "What the beacon node did wrong: it failed to answer, or sent what is invalid.", "network", "node", "fault"),
 
-		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
+		heard:            desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
+		judged:           desc("consensus_answers_total", "Blocks and heads of the consensus client, by the status with which they were answered.", "network", "call", "status"),
+		consensusRefused: desc("consensus_refused_total", "Requests at the consensus client's listener that were refused.", "network", "reason"),
+		consensusHeld:    desc("consensus_held_bytes", "Bytes of answers to the consensus client that are held, small ones not counted.", "network"),
+
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
 		upstreamAside:  desc("upstream_set_aside_until_timestamp_seconds", "Until when the node is set aside because of a false answer; 0: it is not.", "network", "upstream"),
 		agreeing:       desc("upstreams_agreeing", "Upstream nodes that agree on the head; 0 if fewer do than must.", "network"),

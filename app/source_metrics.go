@@ -9,6 +9,7 @@ func (c *serviceCollector) collectSource(network string, status family.Status, t
 		to.gauge(g.behind, float64(driver.Behind), network)
 		to.gauge(g.heard, float64(driver.Payload), network, "payload")
 		to.gauge(g.heard, float64(driver.Forkchoice), network, "forkchoice")
+		c.collectConsensus(network, driver.Answers, to)
 	}
 	if status.LightClient != nil {
 		c.collectLightClient(network, status.LightClient, to)
@@ -37,6 +38,24 @@ func (c *serviceCollector) collectSource(network string, status family.Status, t
 		to.counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")
 		to.counter(g.upstreamFaults, u.TooDeep, network, u.Name, "too_deep")
 	}
+}
+
+// collectConsensus collects what a consensus client was answered. The answers are nil if a light client names the head.
+func (c *serviceCollector) collectConsensus(network string, answers *family.ConsensusAnswers, to scrape) {
+	if answers == nil {
+		return
+	}
+	g := &c.gauges
+	for status, n := range answers.Payloads {
+		to.counter(g.judged, n, network, "payload", status)
+	}
+	for status, n := range answers.Forkchoices {
+		to.counter(g.judged, n, network, "forkchoice", status)
+	}
+	for reason, n := range answers.Refused {
+		to.counter(g.consensusRefused, n, network, reason)
+	}
+	to.gauge(g.consensusHeld, float64(answers.Held), network)
 }
 
 // collectFollowing collects whether a network follows, and how fast it catches up.

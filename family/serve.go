@@ -206,4 +206,15 @@ type ConsensusStatus struct {
 	Payload    int64  `json:"lastPayload"`      // when it last sent a block, in Unix seconds; 0: not since the start
 	Forkchoice int64  `json:"lastForkchoice"`   // when it last named a head
 	Behind     uint64 `json:"behind"`           // known blocks to catch up with
+
+	// What the listener for the client has answered since the start; nil for a light client.
+	Answers *ConsensusAnswers `json:"answers,omitempty"`
+}
+
+// ConsensusAnswers is what the listener for a consensus client has answered since the start.
+type ConsensusAnswers struct {
+	Payloads    map[string]uint64 `json:"payloads"`    // blocks, by the status that they got, in lower case
+	Forkchoices map[string]uint64 `json:"forkchoices"` // heads, likewise
+	Refused     map[string]uint64 `json:"refused"`     // requests, by why
+	Held        int64             `json:"held"`        // bytes of answers that are held now
 }

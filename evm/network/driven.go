@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"syscall"
 
 	"ashlar/evm/ingest/consensus"
@@ -78,18 +79,35 @@ func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc
 	return server, nil
 }
 
-func (d *driven) status() *family.ConsensusStatus {
-	status := consensusStatus(d.api)
+func (d *driven) status(server *engine.Server) *family.ConsensusStatus {
+	status := consensusStatus(d.api, server)
 	if sync, syncing := d.sync(); syncing {
 		status.Behind = sync.Highest - sync.Current
 	}
 	return status
 }
 
-// consensusStatus says when a consensus client last called.
-func consensusStatus(api *engine.API) *family.ConsensusStatus {
+// consensusStatus says when a consensus client last called, and what it was answered.
+func consensusStatus(api *engine.API, server *engine.Server) *family.ConsensusStatus {
 	last := api.LastCalls()
-	return &family.ConsensusStatus{Client: last.Client, Payload: family.Seconds(last.Payload), Forkchoice: family.Seconds(last.Forkchoice)}
+	status := &family.ConsensusStatus{Client: last.Client, Payload: family.Seconds(last.Payload), Forkchoice: family.Seconds(last.Forkchoice)}
+	if server == nil { // it does not listen yet
+		return status
+	}
+	answers := api.Answers()
+	status.Answers = &family.ConsensusAnswers{
+		Payloads: counts(answers.Payloads), Forkchoices: counts(answers.Forkchoices), Refused: counts(server.Refused()), Held: server.Held(),
+	}
+	return status
+}
+
+// counts returns counters with their names in lower case.
+func counts[T ~string](all map[T]uint64) map[string]uint64 {
+	named := make(map[string]uint64, len(all))
+	for name, n := range all {
+		named[strings.ToLower(string(name))] = n
+	}
+	return named
 }
 
 // sync says how far the network is from the head that the client named.

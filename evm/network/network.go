@@ -179,7 +179,7 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	if n.checked != nil {
 		status.Source = n.checked.status(n.entries.Quorum, head.Number)
 		if n.checked.api != nil {
-			status.Consensus = consensusStatus(n.checked.api)
+			status.Consensus = consensusStatus(n.checked.api, n.engine)
 		}
 		if n.checked.light != nil {
 			status.LightClient = lightStatus(n.checked.light)
@@ -191,7 +191,7 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 		status.Source = joinSources(n.following.status(), status.Source)
 		stopped = n.following.tasks.stopped()
 		if n.following.driven != nil {
-			status.Consensus = n.following.driven.status()
+			status.Consensus = n.following.driven.status(n.engine)
 		}
 	}
 	if stopped != nil {

@@ -14,6 +14,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -96,8 +97,9 @@ type Config struct {
 type API struct {
 	config Config
 
-	mu   sync.Mutex
-	last LastCalls // guarded by mu
+	mu      sync.Mutex
+	last    LastCalls // guarded by mu
+	answers Answers   // guarded by mu
 }
 
 // LastCalls says when a consensus client last called; the times are zero before its first call.
@@ -107,12 +109,21 @@ type LastCalls struct {
 	Forkchoice time.Time
 }
 
+// Answers says how often blocks and heads of a consensus client were answered with a verdict. InvalidBlockHash counts as
+// Invalid.
+type Answers struct{ Payloads, Forkchoices map[Verdict]uint64 }
+
+func newAnswers() Answers {
+	none := func() map[Verdict]uint64 { return map[Verdict]uint64{Valid: 0, Invalid: 0, Syncing: 0, Accepted: 0} }
+	return Answers{none(), none()}
+}
+
 // New makes the API of a chain.
 func New(config Config) *API {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &API{config: config}
+	return &API{config: config, answers: newAnswers()}
 }
 
 // LastCalls returns when the consensus client last called.
@@ -120,6 +131,23 @@ func (a *API) LastCalls() LastCalls {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
+}
+
+// Answers returns how often the consensus client's blocks and heads were answered with a verdict.
+func (a *API) Answers() Answers {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return Answers{maps.Clone(a.answers.Payloads), maps.Clone(a.answers.Forkchoices)}
+}
+
+// count counts an answer of some.
+func (a *API) count(some map[Verdict]uint64, verdict Verdict) {
+	if verdict == InvalidBlockHash {
+		verdict = Invalid
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	some[verdict]++
 }
 
 // record notes a call of the consensus client.

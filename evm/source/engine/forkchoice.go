@@ -60,6 +60,7 @@ func (a *API) forkchoiceUpdated(v attributesVersion) jsonrpc.Handler {
 		case err != nil:
 			return out, err
 		}
+		a.count(a.answers.Forkchoices, status.Verdict)
 		// The head moves, whatever is wrong with the attributes.
 		if args[1] != nil && status.Verdict == Valid {
 			return out, a.refuseAttributes(v, args[1])

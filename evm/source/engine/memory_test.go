@@ -65,6 +65,9 @@ func TestAnswersAreBounded(t *testing.T) {
 			t.Errorf("%s beside a request with a long answer got %.400s, want a refusal of it and of what follows", call, got)
 		}
 	}
+	if refused := s.Refused()[RefusedMemory]; refused != 3 || s.Held() < long {
+		t.Errorf("%d requests were refused for lack of memory, %d bytes are held, expected 3 and at least %d", refused, s.Held(), long)
+	}
 	if bodies.asked > 30 { // of 1,034
 		t.Errorf("%d bodies were read for two answers that there is no memory for", bodies.asked)
 	}

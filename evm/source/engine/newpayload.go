@@ -69,6 +69,7 @@ func (a *API) newPayload(v payloadVersion) jsonrpc.Handler {
 		if err != nil {
 			return out, err
 		}
+		a.count(a.answers.Payloads, status.Verdict)
 		return appendStatus(out, status), nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"ashlar/jsonrpc"
@@ -51,7 +52,21 @@ type Server struct {
 	refusals rate.Sometimes // limits the log lines about tokens
 	crowds   rate.Sometimes // limits those about memory
 	now      func() time.Time
+
+	refused map[Refusal]*atomic.Uint64
 }
+
+// Refusal is why a request is refused, as metrics name it.
+type Refusal string
+
+// The reasons.
+const (
+	RefusedToken  Refusal = "token"  // it has no valid one
+	RefusedMethod Refusal = "method" // of HTTP
+	RefusedBusy   Refusal = "busy"   // too many others run
+	RefusedBody   Refusal = "body"   // it is too long, or could not be read
+	RefusedMemory Refusal = "memory" // for some of its answers
+)
 
 // ServerConfig configures a [Server].
 type ServerConfig struct {
@@ -71,11 +86,28 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 	}
 	c.RPC.BatchCalls, c.RPC.BatchBytes = batchCalls, batchBytes
 	c.RPC.AnswerBytes = bodiesBytes + 1 // and the bracket that closes the bodies
+	refused := make(map[Refusal]*atomic.Uint64)
+	for _, why := range []Refusal{RefusedToken, RefusedMethod, RefusedBusy, RefusedBody, RefusedMemory} {
+		refused[why] = new(atomic.Uint64)
+	}
 	return &Server{
 		listener: listener, secret: c.Secret, rpc: jsonrpc.NewServer(counted(c.Methods), c.RPC),
 		places: make(chan struct{}, bodiesAtOnce), memory: limit.NewBudget(answersBytes), log: c.Log, refusals: rate.Sometimes{Interval: refusalsEvery}, crowds: rate.Sometimes{Interval: refusalsEvery}, now: time.Now,
+		refused: refused,
 	}, nil
 }
+
+// Refused returns how many requests were refused.
+func (s *Server) Refused() map[Refusal]uint64 {
+	all := make(map[Refusal]uint64, len(s.refused))
+	for why, n := range s.refused {
+		all[why] = n.Load()
+	}
+	return all
+}
+
+// Held returns how many bytes of answers are held. Small ones are not counted.
+func (s *Server) Held() int64 { return s.memory.Held() }
 
 // Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
@@ -119,6 +151,7 @@ func (s *Server) Run(ctx context.Context) error {
 // serve answers one HTTP request. calls is canceled when the server ends.
 func (s *Server) serve(calls context.Context, w http.ResponseWriter, r *http.Request) {
 	if err := s.secret.check(r.Header.Get("Authorization"), s.now()); err != nil {
+		s.refused[RefusedToken].Add(1)
 		s.refusals.Do(func() {
 			s.log.Warn("request without a valid token refused", "from", r.RemoteAddr, "error", err)
 		})
@@ -127,6 +160,7 @@ func (s *Server) serve(calls context.Context, w http.ResponseWriter, r *http.Req
 		return
 	}
 	if r.Method != http.MethodPost {
+		s.refused[RefusedMethod].Add(1)
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "expected POST with a JSON-RPC request", http.StatusMethodNotAllowed)
 		return
@@ -137,11 +171,13 @@ func (s *Server) serve(calls context.Context, w http.ResponseWriter, r *http.Req
 	case s.places <- struct{}{}:
 		defer func() { <-s.places }()
 	case <-ctx.Done():
+		s.refused[RefusedBusy].Add(1)
 		http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytes))
 	if err != nil {
+		s.refused[RefusedBody].Add(1)
 		status := http.StatusBadRequest
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			status = http.StatusRequestEntityTooLarge
@@ -153,6 +189,7 @@ func (s *Server) serve(calls context.Context, w http.ResponseWriter, r *http.Req
 	defer answers.lease.Release()
 	answer := s.rpc.Answer(context.WithValue(ctx, jsonrpc.HolderKey{}, answers), body, nil)
 	if answers.crowded {
+		s.refused[RefusedMemory].Add(1)
 		s.crowds.Do(func() {
 			s.log.Warn("consensus client refused: answers of its other requests hold the memory", "held", s.memory.Held())
 		})

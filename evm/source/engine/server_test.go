@@ -66,7 +66,8 @@ func bearer(secret Secret) string {
 func TestServerLetsInWhoKnowsTheSecret(t *testing.T) {
 	block, sentBlock := made(t, prague)
 	l := &listener{status: valid(block.Hash())}
-	s, stop := started(t, New(Config{Chain: l, Rules: rules()}).Methods())
+	api := New(Config{Chain: l, Rules: rules()})
+	s, stop := started(t, api.Methods())
 	const call = `{"jsonrpc":"2.0","id":1,"method":"engine_exchangeCapabilities","params":[[]]}`
 	for _, test := range []struct {
 		name, authorization, body string
@@ -94,6 +95,12 @@ func TestServerLetsInWhoKnowsTheSecret(t *testing.T) {
 		t.Errorf("GET: %v, %v", response, err)
 	}
 
+	for why, want := range map[Refusal]uint64{RefusedToken: 3, RefusedBody: 1, RefusedMethod: 1, RefusedBusy: 0, RefusedMemory: 0} {
+		if got := s.Refused()[why]; got != want {
+			t.Errorf("%d requests were refused because of their %s, expected %d", got, why, want)
+		}
+	}
+
 	// go-ethereum's own client, with its own types.
 	client, err := rpc.DialOptions(t.Context(), "http://"+s.Addr().String(), rpc.WithHTTPAuth(func(h http.Header) error {
 		h.Set("Authorization", bearer(Secret{4}))
@@ -119,6 +126,10 @@ func TestServerLetsInWhoKnowsTheSecret(t *testing.T) {
 	var refused rpc.Error
 	if !errors.As(err, &refused) || refused.ErrorCode() != geth.InvalidPayloadAttributes.ErrorCode() {
 		t.Errorf("attributes: %v", err)
+	}
+	api.count(api.answers.Payloads, InvalidBlockHash)
+	if got := api.Answers(); got.Payloads[Valid] != 1 || got.Payloads[Invalid] != 1 || got.Payloads[Syncing] != 0 || got.Forkchoices[Valid] != 2 {
+		t.Errorf("the answers are counted as %v, expected a valid and an invalid payload, and two valid heads", got)
 	}
 	if len(l.choices) != 2 {
 		t.Errorf("the chain was told %v", l.choices)
