@@ -64,6 +64,21 @@ func TestReplacement(t *testing.T) {
 	}
 }
 
+// TestReplacementRoundsDown replaces a transaction by one for a tenth more, rounded down to whole wei. geth accepts
+// it, and wallets send it to speed a transaction up or to cancel it.
+func TestReplacementRoundsDown(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	priced := func(feeCap, tip int64) *types.Transaction {
+		return b.sign(0, &types.DynamicFeeTx{
+			ChainID: b.config.ChainID, Gas: 21000, To: &common.Address{1}, GasFeeCap: big.NewInt(feeCap), GasTipCap: big.NewInt(tip),
+		})
+	}
+	b.add(priced(1_182_885_821, 5))
+	b.refuse(priced(1_301_174_402, 6), "replacement transaction underpriced")
+	b.refuse(priced(1_301_174_403, 5), "replacement transaction underpriced") // 5.5, rounded down, is no increase
+	b.add(priced(1_301_174_403, 6))                                           // instead of 1,301,174,403.1
+}
+
 func TestRefused(t *testing.T) {
 	b := newBench(t, DefaultLimits())
 	b.fund(1, 0, 30_000*gwei)

@@ -153,7 +153,8 @@ func outbids(tx, other *types.Transaction) bool {
 	}
 	enough := func(price, before *big.Int) bool {
 		least := new(big.Int).Mul(before, big.NewInt(100+percent))
-		return new(big.Int).Mul(price, big.NewInt(100)).Cmp(least) >= 0 && price.Cmp(before) > 0
+		least.Quo(least, big.NewInt(100)) // rounded down, as geth does
+		return price.Cmp(least) >= 0 && price.Cmp(before) > 0
 	}
 	if !enough(tx.GasFeeCap(), other.GasFeeCap()) || !enough(tx.GasTipCap(), other.GasTipCap()) {
 		return false
