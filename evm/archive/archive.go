@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strconv"
 	"sync/atomic"
 
 	"ashlar/chain"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // Feature is an optional part of an archive. It is chosen when the archive is created.
@@ -125,9 +127,32 @@ func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) erro
 		return err
 	}
 	if err := a.genesis.Config.CheckCompatible(genesis.Config, head.Number, header.Time); err != nil {
-		return fmt.Errorf("%w: its blocks up to %d are under another schedule of forks: %w", ErrOtherChain, head.Number, err)
+		return fmt.Errorf("%w (want the genesis with which the network was created, or remove the network to begin it anew)", ScheduleError(head.Number, err))
 	}
 	return writeGenesis(ctx, store, genesis, a.form)
+}
+
+// ScheduleError is an ErrOtherChain for settled blocks up to a number that are under another schedule of forks than
+// expected. It leaves out what the cause suggests, a rewind of geth's own database.
+func ScheduleError(settled uint64, cause *params.ConfigCompatError) error {
+	stored, given := "none", "none"
+	switch {
+	case cause.StoredTime != nil || cause.NewTime != nil:
+		if cause.StoredTime != nil {
+			stored = strconv.FormatUint(*cause.StoredTime, 10)
+		}
+		if cause.NewTime != nil {
+			given = strconv.FormatUint(*cause.NewTime, 10)
+		}
+	default:
+		if cause.StoredBlock != nil {
+			stored = cause.StoredBlock.String()
+		}
+		if cause.NewBlock != nil {
+			given = cause.NewBlock.String()
+		}
+	}
+	return fmt.Errorf("%w: its blocks up to %d are under another schedule of forks: %s: %s is stored, %s is given", ErrOtherChain, settled, cause.What, stored, given)
 }
 
 // encodeGenesis returns the genesis pointer: its JSON without the accounts.

@@ -127,9 +127,14 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("the unknown fork is %+v, %v", status.UnknownFork, err)
 	}
 	place := family.Place{Name: "net", Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
-	moved := map[string]string{flagGenesis: changed(`"osakaTime": 480`, `"osakaTime": 485`)}
-	if _, err := (Family{}).Import(t.Context(), place, moved); !errors.Is(err, archive.ErrOtherChain) || !strings.Contains(err.Error(), "under another schedule of forks") {
-		t.Errorf("a fork of settled blocks was moved: %v", err)
+	for fork, want := range map[string]string{
+		`"osakaTime": 485`: "Osaka fork timestamp: 480 is stored, 485 is given (want the genesis with which the network was created",
+		`"ignored": 0`:     "Osaka fork timestamp: 480 is stored, none is given (want",
+	} {
+		moved := map[string]string{flagGenesis: changed(`"osakaTime": 480`, fork)}
+		if _, err := (Family{}).Import(t.Context(), place, moved); !errors.Is(err, archive.ErrOtherChain) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a fork of settled blocks was moved: %v, expected %q", err, want)
+		}
 	}
 }
 

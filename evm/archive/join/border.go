@@ -109,7 +109,7 @@ func (j *join) checkHeaders(ctx context.Context) error {
 		return err
 	}
 	if err := j.lower().Genesis.Config.CheckCompatible(upper.Genesis.Config, upper.Settled.Number, last.Time); err != nil {
-		return fmt.Errorf("%w: %w: blocks up to %d are under another schedule of forks: %w", ErrFit, archive.ErrOtherChain, upper.Settled.Number, err)
+		return fmt.Errorf("%w: %w", ErrFit, archive.ScheduleError(upper.Settled.Number, err))
 	}
 	return nil
 }
