@@ -39,6 +39,9 @@ func openBucket(place, rest string) (*bucket, error) {
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
 		return nil, fmt.Errorf("AWS_ENDPOINT_URL %q: expected a URL such as https://s3.example.org", endpoint)
 	}
+	if err := checkCredentialsFile(); err != nil {
+		return nil, err
+	}
 	client, err := minio.New(server.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
@@ -50,6 +53,20 @@ func openBucket(place, rest string) (*bucket, error) {
 		return nil, fmt.Errorf("target %q: %w", place, err)
 	}
 	return &bucket{place: place, client: client, name: name, prefix: prefix}, nil
+}
+
+// checkCredentialsFile returns an error if the environment names a file with credentials that cannot be read, unless it has them
+// itself. The client would send requests without credentials, and the server's answer, access denied, says nothing of the file.
+func checkCredentialsFile() error {
+	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
+	if own, err := new(credentials.EnvAWS).Retrieve(); path == "" || err == nil && own.AccessKeyID != "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE: %w", err)
+	}
+	return f.Close()
 }
 
 func (b *bucket) String() string { return b.place }

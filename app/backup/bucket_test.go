@@ -89,3 +89,19 @@ func TestBucket(t *testing.T) {
 		t.Errorf("a wrong secret: %v, expected an error with the target and without the secret", err)
 	}
 }
+
+// TestCredentialsFile: a file that cannot be read is named, instead of asking the server without credentials.
+func TestCredentialsFile(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "s3")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", missing)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	if _, err := openBucket("s3://backups", "backups"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "AWS_SHARED_CREDENTIALS_FILE: open "+missing) {
+		t.Errorf("a missing file: %v", err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "key-id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "key-secret")
+	if _, err := openBucket("s3://backups", "backups"); err != nil {
+		t.Errorf("the environment has credentials, and a file is missing: %v", err)
+	}
+}

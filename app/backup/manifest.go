@@ -82,7 +82,7 @@ func (m *Manifest) Only(names []string) (*Manifest, error) {
 			return nil, fmt.Errorf("the backup of %s lacks %s, which could not be copied then (want another one, see ashlar restore --list)", m.Made.Format(time.RFC3339), name)
 		}
 		if at < 0 {
-			return nil, fmt.Errorf("the backup of %s has no %s", m.Made.Format(time.RFC3339), name)
+			return nil, fmt.Errorf("the backup of %s has no %s (want --backup NAME of one that has it; see ashlar restore --list)", m.Made.Format(time.RFC3339), name)
 		}
 		part.Stores = append(part.Stores, m.Stores[at])
 	}
