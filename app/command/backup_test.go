@@ -378,7 +378,10 @@ func TestBackupRefuses(t *testing.T) {
 	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"small"}}).Run(t.Context(), os.Stderr); err != nil {
 		t.Errorf("restore of its network: %v", err)
 	}
-	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"other"}}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no networks/other") {
+	if log := logged(t, func() error { return Restore{From: to}.Check(t.Context(), os.Stderr) }); !strings.Contains(log, " checked=networks/small ") {
+		t.Errorf("check of the newest backup, which is of one network: the log does not name it: %s", log)
+	}
+	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"other"}}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no networks/other (want --backup NAME") {
 		t.Errorf("restore of a network that the backup lacks: %v", err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "small")

@@ -118,7 +118,11 @@ func (r Restore) Check(ctx context.Context, bar *os.File) error {
 		err = fmt.Errorf("the backup of %s is not complete: it lacks %s; what it has is sound", manifest.Made.Format(time.RFC3339), strings.Join(manifest.Lacks, ", "))
 	}
 	if err == nil {
-		slog.Info("backup is sound", "backup_of", manifest.Made, "size", readableBytes(manifest.Bytes()), "took", shown.took())
+		var names []string
+		for _, s := range manifest.Stores {
+			names = append(names, s.Name)
+		}
+		slog.Info("backup is sound", "backup_of", manifest.Made, "checked", strings.Join(names, " "), "size", readableBytes(manifest.Bytes()), "took", shown.took())
 	}
 	return err
 }
