@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ashlar/kv"
@@ -18,6 +19,7 @@ import (
 
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 var rows = &kv.Table{ID: 1, Name: "rows", Kind: kv.List}
@@ -298,5 +300,28 @@ func put(t testing.TB, s *pebble.Store, partition string, sort uint64, value []b
 	b.Put(rows, []byte(partition), sort, value)
 	if err := s.Write(context.Background(), b); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOpenAdvises: the error of a store that the user or the limits of the process keep closed says what is needed.
+func TestOpenAdvises(t *testing.T) {
+	for want, fails := range map[string]struct {
+		at  errorfs.OpKind
+		err error
+	}{
+		"want the user to whom the store's files belong": {errorfs.OpList, syscall.EACCES},
+		"want a higher limit of open files":              {errorfs.OpCreate, syscall.EMFILE},
+	} {
+		memory := vfs.NewMem()
+		closeStore(t, open(t, pebble.Options{Path: "store", FS: memory}))
+		failing := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == fails.at {
+				return fails.err
+			}
+			return nil
+		}))
+		if _, err := pebble.Open(pebble.Options{Path: "store", FS: failing}); !errors.Is(err, fails.err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, expected %q", fails.err, err, want)
+		}
 	}
 }

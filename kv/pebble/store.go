@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,17 @@ var _ kv.Store = (*Store)(nil)
 // Open opens the store in a directory, or makes one there. The error is an
 // kv.ErrInUse if another process holds it.
 func Open(o Options) (*Store, error) {
+	s, err := openDirectory(o)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w (want the user to whom the store's files belong)", err)
+	case isCrowded(err):
+		return nil, fmt.Errorf("%w (want a higher limit of open files: ulimit -n, or LimitNOFILE of systemd)", err)
+	}
+	return s, err
+}
+
+func openDirectory(o Options) (*Store, error) {
 	if o.Path == "" {
 		return nil, errors.New("kv/pebble: no directory given")
 	}
