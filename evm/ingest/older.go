@@ -26,23 +26,23 @@ type RecordedSource interface {
 }
 
 // AddOlder adds the blocks of a source that are before the first one of an archive. The last
-// of them must be the parent of that one. They become visible together.
-func AddOlder(ctx context.Context, a *archive.Archive, e *execute.Executor, source RecordedSource) error {
+// of them must be the parent of that one. They become visible together. It returns how many transactions they have.
+func AddOlder(ctx context.Context, a *archive.Archive, e *execute.Executor, source RecordedSource) (transactions uint64, err error) {
 	first := a.Extent().Blocks
 	held, err := a.Header(ctx, first)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	header, hash := source.Header(first - 1)
 	switch {
 	case header == nil:
-		return fmt.Errorf("%w: blocks up to %d, the parent of the first block", ErrGap, first-1)
+		return 0, fmt.Errorf("%w: blocks up to %d, the parent of the first block", ErrGap, first-1)
 	case hash != held.ParentHash:
-		return fmt.Errorf("%w: block %s is in the source, %#x in the archive", ErrOtherChain, chain.Ref{Number: first - 1, Hash: hash}, held.ParentHash)
+		return 0, fmt.Errorf("%w: block %s is in the source, %#x in the archive", ErrOtherChain, chain.Ref{Number: first - 1, Hash: hash}, held.ParentHash)
 	}
 	lowest := max(source.First(), 1)
 	if err := checkGenesisLink(ctx, a, source, lowest); err != nil {
-		return err
+		return 0, err
 	}
 	total := new(big.Int).Sub(held.TotalDifficulty, held.Difficulty)
 	for number := lowest; number < first; number++ {
@@ -50,35 +50,36 @@ func AddOlder(ctx context.Context, a *archive.Archive, e *execute.Executor, sour
 		total.Sub(total, header.Difficulty)
 	}
 	if genesis, err := a.Header(ctx, 0); err != nil {
-		return err
+		return 0, err
 	} else if lowest == 1 && total.Cmp(genesis.TotalDifficulty) != 0 {
-		return fmt.Errorf("the total difficulty of block %d is wrong: it makes that of the genesis %d (want %d)", first, total, genesis.TotalDifficulty)
+		return 0, fmt.Errorf("the total difficulty of block %d is wrong: it makes that of the genesis %d (want %d)", first, total, genesis.TotalDifficulty)
 	}
 	older, err := a.AddOlder(ctx, lowest)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for number := source.First(); number < first; number++ {
 		block, receipts, accessList, err := source.NextRecorded()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if number == 0 {
 			continue
 		}
 		delta, err := e.Recorded(block, receipts, accessList)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		total.Add(total, block.Difficulty())
 		if err := older.Put(ctx, delta, total); err != nil {
-			return err
+			return 0, err
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return 0, err
 		}
+		transactions += uint64(len(block.Transactions()))
 	}
-	return older.Finish(ctx)
+	return transactions, older.Finish(ctx)
 }
 
 // checkGenesisLink checks that block 1 of a source follows the genesis of an archive.

@@ -66,7 +66,8 @@ func TestAddOlder(t *testing.T) {
 	}
 	add := func(first, last uint64, change func(any) error) error {
 		source := &recorded{&stateOf{archive: s.source.archive, head: s.source.head, change: change}, first, last, first}
-		return ingest.AddOlder(t.Context(), a, executor, source)
+		_, err := ingest.AddOlder(t.Context(), a, executor, source)
+		return err
 	}
 	sound := func(first uint64) {
 		t.Helper()
@@ -154,7 +155,8 @@ func TestAddOlderKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return ingest.AddOlder(t.Context(), a, executor, &recorded{s.source, first, last, first})
+			_, err = ingest.AddOlder(t.Context(), a, executor, &recorded{s.source, first, last, first})
+			return err
 		}
 		check := func(first, lowest uint64) {
 			t.Helper()

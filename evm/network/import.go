@@ -68,7 +68,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		if err != nil {
 			return nil, err
 		}
-		i.older = older
+		i.olderNodes = older
 		return i, nil
 	}
 	if flags[flagState] != "" {
@@ -91,7 +91,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	i.older = older
+	i.olderNodes = older
 	return i, nil
 }
 
@@ -109,12 +109,12 @@ func parseTraceIndex(flag string) (*bool, error) {
 
 // imported is a network that is open for an import. It implements [family.Import].
 type imported struct {
-	store    kv.Store
-	archive  *archive.Archive
-	importer *ingest.Importer
-	older    family.Sources // nodes that have the blocks before the first one
-	passed   atomic.Uint64  // blocks of files that were skipped as a whole
-	fetched  atomic.Uint64  // blocks before the first one that came from nodes
+	store      kv.Store
+	archive    *archive.Archive
+	importer   *ingest.Importer
+	olderNodes family.Sources // have the blocks before the first one
+	passed     atomic.Uint64  // blocks of files that were skipped as a whole
+	older      olderBlocks
 }
 
 // Run implements [family.Import]. A folder stands for the history files in it.
@@ -179,8 +179,10 @@ func (i *imported) pass(ctx context.Context, f *file.File) (bool, error) {
 func (i *imported) Progress() family.Progress {
 	done := i.importer.Progress()
 	head, _ := i.archive.Settled()
+	skipped := done.Skipped + i.passed.Load()
 	return family.Progress{
-		Head: head.Number, Blocks: done.Blocks + i.fetched.Load(), Transactions: done.Transactions, Skipped: done.Skipped + i.passed.Load(), Kept: done.Kept,
+		Head: head.Number, Blocks: done.Blocks + i.older.blocks.Load(), Transactions: done.Transactions + i.older.transactions.Load(),
+		Skipped: skipped - min(skipped, i.older.read.Load()), Kept: done.Kept,
 		Rates: []family.Rate{{Unit: "tx/s", Count: float64(done.Transactions)}, {Unit: "Mgas/s", Count: float64(done.Gas) / 1e6}},
 		More:  []any{"hash", head.Hash},
 	}

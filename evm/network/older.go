@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
@@ -23,35 +24,54 @@ func (i *imported) importOlder(ctx context.Context, files []file.Listed, show fa
 		if first <= 1 || !f.History || f.Blocks.First >= first || f.Blocks.Last == 0 {
 			continue
 		}
-		if err := i.addOlder(ctx, f.Path, show); err != nil {
+		transactions, err := i.addOlder(ctx, f.Path, show)
+		if err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
+		now := i.archive.Extent().Blocks
+		added := i.older.add(first, now, transactions)
+		i.older.read.Add(added)
+		slog.Info("older blocks added", "file", f.Path, "blocks", added, "first_block", now)
 	}
 	return i.fetchOlder(ctx, show)
 }
 
-func (i *imported) addOlder(ctx context.Context, path string, show family.Show) error {
+func (i *imported) addOlder(ctx context.Context, path string, show family.Show) (transactions uint64, err error) {
 	f, err := file.Open(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	show.Begin(path, f.Progress)
 	blocks, err := f.Recorded()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	executor, err := execute.New(i.archive.Genesis().Config)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	return ingest.AddOlder(ctx, i.archive, executor, blocks)
+}
+
+// olderBlocks counts the blocks before the first one that were added.
+type olderBlocks struct {
+	blocks, transactions atomic.Uint64
+	read                 atomic.Uint64 // blocks of them from files, which are read again for the blocks after them
+}
+
+// add counts the blocks from now to before first and returns how many these are. The genesis was there.
+func (o *olderBlocks) add(first, now, transactions uint64) (blocks uint64) {
+	blocks = first - max(now, 1)
+	o.blocks.Add(blocks)
+	o.transactions.Add(transactions)
+	return blocks
 }
 
 // fetchOlder adds the blocks before the network's first block from nodes, if there are any.
 func (i *imported) fetchOlder(ctx context.Context, show family.Show) error {
 	first := i.archive.Extent().Blocks
-	if len(i.older) == 0 || first <= 1 {
+	if len(i.olderNodes) == 0 || first <= 1 {
 		return nil
 	}
 	executor, err := execute.New(i.archive.Genesis().Config)
@@ -59,7 +79,7 @@ func (i *imported) fetchOlder(ctx context.Context, show family.Show) error {
 		return err
 	}
 	var nodes []older.Node
-	for _, address := range i.older {
+	for _, address := range i.olderNodes {
 		client, err := node.New(address)
 		if err != nil {
 			return err
@@ -74,8 +94,7 @@ func (i *imported) fetchOlder(ctx context.Context, show family.Show) error {
 	})
 	err = source.Run(ctx)
 	now := i.archive.Extent().Blocks
-	i.fetched.Add(first - now)
-	slog.Info("older blocks fetched", "blocks", first-now, "first_block", now)
+	slog.Info("older blocks fetched", "blocks", i.older.add(first, now, source.Transactions()), "first_block", now)
 	if err != nil {
 		return fmt.Errorf("blocks before %d: %w", now, err)
 	}

@@ -169,7 +169,7 @@ func (s *started) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.rest.Store(&imported{store: s.store, archive: a, importer: importer, older: s.older})
+	s.rest.Store(&imported{store: s.store, archive: a, importer: importer, olderNodes: s.older})
 	return nil
 }
 

@@ -69,6 +69,8 @@ type Source struct {
 	nodes    []*candidate // that are not given up
 	start    uint64       // first block of the archive at the beginning
 	arrived  atomic.Uint64
+
+	transactions uint64 // in the blocks that were added
 }
 
 // candidate is a node.
@@ -95,6 +97,9 @@ func New(a *archive.Archive, e *execute.Executor, pace Pace, nodes ...Node) *Sou
 // Progress returns how many blocks were added, including those of a batch that is not
 // complete, and how many there are to add altogether.
 func (s *Source) Progress() (added, total uint64) { return s.arrived.Load(), s.start }
+
+// Transactions returns how many transactions the blocks have that were added. Run must have returned.
+func (s *Source) Transactions() uint64 { return s.transactions }
 
 // Run adds all blocks down to the genesis, which is always there.
 func (s *Source) Run(ctx context.Context) error {
@@ -195,7 +200,8 @@ func (s *Source) addFrom(ctx context.Context, from *candidate) error {
 	}
 	b.begin(ctx)
 	defer b.close()
-	err = ingest.AddOlder(ctx, s.archive, s.executor, b)
+	transactions, err := ingest.AddOlder(ctx, s.archive, s.executor, b)
+	s.transactions += transactions
 	if check := (*execute.CheckError)(nil); errors.As(err, &check) {
 		return answered(err) // the header is proven, so the body or the receipts are wrong
 	}
