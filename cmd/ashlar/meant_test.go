@@ -47,8 +47,14 @@ func TestProcessText(t *testing.T) {
 		if got := processText(&app.Process{Calls: 1}, nil); !strings.HasPrefix(got, "server: 1 call, 0 failed, ") {
 			t.Errorf("after one call: %q", got)
 		}
-		if got := processText(&app.Process{FreeBytes: new(int64)}, nil); !strings.Contains(got, "0.0 GiB free") {
+		if got := processText(&app.Process{FreeBytes: new(int64)}, nil); !strings.Contains(got, " 0 MiB free") {
 			t.Errorf("on a full disk: %q", got)
+		}
+		if got := processText(&app.Process{FreeBytes: new(int64(45 << 20))}, nil); !strings.Contains(got, " 45 MiB free") {
+			t.Errorf("on a disk that is nearly full: %q", got)
+		}
+		if got := diskText(0) + diskText(5<<19); got != "-2.5 MiB" {
+			t.Errorf("an unknown size and 2.5 MiB on the disk are %q", got)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func printStatus(status app.Status, last *earlier) error {
 			of = time.Unix(int64(n.HeadTime), 0)
 			age = app.Lasting(time.Since(of))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%.1f MiB\n", n.Name, n.Family, id, n.Head, moment(of), age, upstreams(n), float64(n.DiskBytes)/(1<<20))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", n.Name, n.Family, id, n.Head, moment(of), age, upstreams(n), diskText(n.DiskBytes))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -132,11 +132,27 @@ func upstreams(n *family.Status) string {
 	return fmt.Sprintf("%d of %d", used, len(n.Source.Upstreams))
 }
 
+// freeText returns free space. Little of it is given in MiB: a server that refuses writes has less than 0.5 GiB.
+func freeText(bytes int64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+// diskText returns what a network takes on the disk; "-" if it is not known, as in a cluster.
+func diskText(bytes int64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}
+
 // processText describes the server's process, with the rates since an earlier status.
 func processText(p *app.Process, last *earlier) string {
 	text := fmt.Sprintf("server: %s, %d failed, %.0f MiB of memory", family.Counted(p.Calls, "call"), p.Failed, float64(p.MemoryBytes)/(1<<20))
 	if p.FreeBytes != nil {
-		text += fmt.Sprintf(", %.1f GiB free on the disk", float64(*p.FreeBytes)/(1<<30))
+		text += ", " + freeText(*p.FreeBytes) + " free on the disk"
 	}
 	if last == nil || last.Process == nil || p.Calls < last.Process.Calls {
 		return text
