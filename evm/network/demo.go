@@ -9,9 +9,11 @@ import (
 	"text/template"
 	"time"
 
+	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/source/demo"
 	"ashlar/family"
+	"ashlar/history/tip"
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -58,19 +60,48 @@ func (d demoNetwork) Create(ctx context.Context, p family.Place, blocks uint64) 
 	if blocks < shown.AmsterdamBlock() {
 		shown = d.before
 	}
-	i, err := createDemo(ctx, p, shown)
+	stored, served, err := storedDemo(ctx, p)
 	if err != nil {
 		return err
 	}
-	if stored := d.by(i.archive.Genesis().Config); stored != shown { // it was created with another past
-		if err := i.Close(); err != nil {
-			return err
-		}
-		if i, err = createDemo(ctx, p, stored); err != nil {
-			return err
-		}
+	if stored != nil { // it was begun with another past, and keeps its rules
+		shown = d.by(stored)
 	}
+	i, err := createDemo(ctx, p, shown)
+	if errors.Is(err, archive.ErrOtherChain) {
+		return fmt.Errorf("the directory has the demo of another version (want another directory): %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if served {
+		return i.Close() // a longer past would replace the blocks that were shown
+	}
+	blocks = max(blocks, shown.AmsterdamBlock()) // blocks of now are of Amsterdam by their time
 	return errors.Join(d.makePast(ctx, i, blocks), i.Close())
+}
+
+// storedDemo returns the configuration of a demo that is stored, nil if none is, and whether it has unsettled blocks: then it was
+// served.
+func storedDemo(ctx context.Context, p family.Place) (rules *params.ChainConfig, served bool, err error) {
+	store, err := p.Open(kv.Options{})
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	a, err := archive.Open(ctx, store)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	settled, _ := a.Settled()
+	unsettled, err := tip.Open(ctx, store, archive.Tables(), settled)
+	if err != nil {
+		return nil, false, err
+	}
+	return a.Genesis().Config, unsettled.Len() > 0, nil
 }
 
 func createDemo(ctx context.Context, p family.Place, shown *demo.Network) (*imported, error) {

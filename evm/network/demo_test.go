@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ashlar/evm"
+	"ashlar/evm/archive"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/family"
@@ -316,4 +317,35 @@ func withNonce(data types.TxData, nonce uint64) types.TxData {
 		of.Nonce = nonce
 	}
 	return data
+}
+
+// A demo that has passed the first block of Amsterdam, in Osaka or not, goes on under its rules, whatever --blocks says later.
+func TestDemoKeepsItsRules(t *testing.T) {
+	for name, amsterdam := range map[string]uint64{"Osaka": 0, "Amsterdam": 20} {
+		t.Run(name, func(t *testing.T) {
+			shown, _, place := fullDemo(t, 20)
+			before, _, _ := fullDemo(t, 0)
+			begun, _, _ := fullDemo(t, amsterdam)
+			if err := (demoNetwork{shown: begun, before: begun}).Create(t.Context(), place, 30); err != nil {
+				t.Fatal(err)
+			}
+			for _, blocks := range []uint64{10, 40} {
+				if err := (demoNetwork{shown: shown, before: before}).Create(t.Context(), place, blocks); err != nil {
+					t.Errorf("with --blocks %d: %v", blocks, err)
+				}
+			}
+		})
+	}
+	shown, _, place := fullDemo(t, 20)
+	if err := (demoNetwork{shown: shown, before: shown}).Create(t.Context(), place, 20); err != nil {
+		t.Fatal(err)
+	}
+	another, err := demo.New(demo.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = demoNetwork{shown: another, before: another}.Create(t.Context(), place, 20)
+	if !errors.Is(err, archive.ErrOtherChain) || !strings.Contains(err.Error(), "the demo of another version (want another directory)") {
+		t.Errorf("the demo of another version: %v", err)
+	}
 }
