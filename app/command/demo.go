@@ -215,6 +215,18 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
+// shownBlocks returns how many blocks the examples of a network may name: one that was begun earlier can have fewer than are created
+// for a new one.
+func (d Demo) shownBlocks(ctx context.Context, s *app.Service, n shown) (uint64, error) {
+	for _, served := range s.Networks() {
+		if served.Name == n.Name() {
+			status, err := served.Network.Status(ctx)
+			return min(status.Head, d.Blocks), err
+		}
+	}
+	return 0, fmt.Errorf("network %s is not served", n.Name())
+}
+
 // introduce prints the address, a new key and example calls.
 func (d Demo) introduce(ctx context.Context, out io.Writer, s *app.Service, all []shown) error {
 	password, owner, err := letIn(ctx, s)
@@ -239,8 +251,12 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *app.Service, all 
 		if i > 0 {
 			url = base + "/" + n.Name() + "/v3/" + issued.APIKey
 		}
+		var blocks uint64
 		if err == nil {
-			err = n.Introduce(out, url, d.Blocks)
+			blocks, err = d.shownBlocks(ctx, s, n)
+		}
+		if err == nil {
+			err = n.Introduce(out, url, blocks)
 		}
 	}
 	if err == nil {

@@ -211,3 +211,36 @@ func post(t *testing.T, url, body string, status int) (a answer) {
 	}
 	return a
 }
+
+// A demo that goes on with fewer blocks than a new one has names only these in its examples.
+func TestDemoGoesOnWithFewerBlocks(t *testing.T) {
+	data := t.TempDir()
+	for _, blocks := range []uint64{30, 3000} {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		out, ended := make(introduced), make(chan error, 1)
+		go func() {
+			ended <- Demo{Data: data, Listen: "127.0.0.1:0", Blocks: blocks, Interval: 100 * time.Millisecond}.Run(ctx, whole(out))
+		}()
+		var text string
+		select {
+		case text = <-out:
+		case err := <-ended:
+			t.Fatalf("the demo ended before it was introduced: %v", err)
+		}
+		lines := curlLine.FindAllStringSubmatch(text, -1)
+		for _, line := range lines[1:] { // the first is the account's first transaction, which is known then
+			if answer := post(t, line[1], line[2], http.StatusOK); answer.Error != nil {
+				t.Errorf("with --blocks %d: %s\nis answered %s", blocks, line[2], answer.Error)
+			}
+		}
+		head := func() string {
+			return string(post(t, lines[0][1], `{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`, http.StatusOK).Result)
+		}
+		await.Until(t, "a block that is not settled", func() bool { return len(head()) == len(`"0x1e"`) && head() > `"0x1e"` })
+		stop()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the demo ended with %v", err)
+		}
+	}
+}
