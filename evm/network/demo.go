@@ -166,7 +166,7 @@ func (d demoNetwork) Introduce(out io.Writer, url string, blocks uint64) error {
 	}
 	return introduction.Execute(out, map[string]any{
 		"URL": url, "Examples": examples, "Past": blocks / 3,
-		"PastHex": hexutil.EncodeUint64(blocks / 3), "LaterHex": hexutil.EncodeUint64(blocks/3 + 9),
+		"PastHex": hexutil.EncodeUint64(blocks / 3), "LaterHex": hexutil.EncodeUint64(min(blocks/3+9, blocks)),
 	})
 }
 
