@@ -1,9 +1,13 @@
 package api_test
 
 import (
+	"fmt"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
+
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // TestUndoneDestruction: a contract that destroys itself inside a frame that is reverted is there
@@ -35,5 +39,48 @@ func TestUndoneDestruction(t *testing.T) {
 	}
 	if destroyed != 1 {
 		t.Errorf("%d self-destructions, want 1: %+v", destroyed, replayed.Trace)
+	}
+}
+
+// TestEtherOfDestroyedContracts: from Amsterdam on, a contract that is destroyed in the transaction that creates it
+// keeps the ether that it sends to itself (EIP-8246), and nothing else. A difference of states shows what is there.
+func TestEtherOfDestroyedContracts(t *testing.T) {
+	s, blocks := crossing(t)
+	const (
+		victim = "6e" + "6001600155" + "6130ff5f526002601ef3" + "5f52" // writes a slot; its code is SELFDESTRUCT(ADDRESS)
+		create = "600f6011%sf0"                                        // CREATE with so much ether
+		call   = "5f5f5f5f5f855af1" + "00"
+	)
+	for name, c := range map[string]struct {
+		block uint64
+		ether string
+		want  string
+	}{
+		"before Amsterdam":      {ingesttest.CrossingFork - 1, "6001", "map[]"},
+		"Amsterdam":             {uint64(len(blocks)), "6001", "map[balance:0x1]"},
+		"Amsterdam, no balance": {uint64(len(blocks)), "5f", "map[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := common.Address{1}
+			message := map[string]any{"from": from, "value": "0x1", "data": "0x" + victim + fmt.Sprintf(create, c.ether) + call}
+			config := map[string]any{
+				"tracer": "prestateTracer", "tracerConfig": map[string]any{"diffMode": true},
+				"stateOverrides": map[common.Address]any{from: map[string]any{"balance": "0x1"}},
+			}
+			var diff struct {
+				Pre, Post map[common.Address]map[string]any
+			}
+			s.ask(t, &diff, "debug_traceCall", message, hexutil.EncodeUint64(c.block), config)
+			var frames struct{ Calls []struct{ To common.Address } }
+			config["tracer"], config["tracerConfig"] = "callTracer", nil
+			s.ask(t, &frames, "debug_traceCall", message, hexutil.EncodeUint64(c.block), config)
+			if len(frames.Calls) != 2 || frames.Calls[0].To != frames.Calls[1].To {
+				t.Fatalf("the call has the frames %v, want a creation and a call of the contract", frames.Calls)
+			}
+			contract := frames.Calls[0].To
+			if got := fmt.Sprint(diff.Post[contract]); got != c.want || diff.Pre[contract] != nil {
+				t.Errorf("the contract is %v before and %s after, want nothing and %s", diff.Pre[contract], got, c.want)
+			}
+		})
 	}
 }

@@ -213,6 +213,7 @@ func (t *prestateTracer) appendResult(out []byte) ([]byte, error) {
 	after := make(map[common.Address]*accountAfter, len(t.accounts))
 	if t.done {
 		for address, a := range t.accounts {
+			a.deleted = a.deleted && !t.keepsBalance(address)
 			after[address] = t.after(address, a)
 		}
 	}
@@ -232,6 +233,12 @@ func (t *prestateTracer) appendResult(out []byte) ([]byte, error) {
 		return t.appendBefore(out, a, after[address])
 	})
 	return append(out, '}'), err
+}
+
+// keepsBalance says whether a self-destructed account exists after the run: from Amsterdam on, ether that it
+// sends to itself or gets later is not burned (EIP-8246). geth's tracer counts the account as deleted.
+func (t *prestateTracer) keepsBalance(address common.Address) bool {
+	return t.chain.IsAmsterdam(t.env.BlockNumber, t.env.Time) && !t.env.StateDB.GetBalance(address).IsZero()
 }
 
 // appendAccounts appends an object with the accounts for which one appends something.

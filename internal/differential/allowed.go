@@ -97,6 +97,11 @@ func allowances() []allowed {
 			_, absent := d.B.(jsondiff.Absent)
 			return absent && strings.HasPrefix(q.Method, "debug_trace") && strings.Contains(d.Path, "structLogs[") && strings.HasSuffix(d.Path, ".storage")
 		}},
+		{"Ether of destroyed contracts", func(q question, _, _ answer, d jsondiff.Difference) bool {
+			_, absent := d.A.(jsondiff.Absent)
+			kept, _ := d.B.(map[string]any)
+			return absent && strings.HasPrefix(q.Method, "debug_trace") && balanceAfter.MatchString(d.Path) && len(kept) == 1 && kept["balance"] != nil
+		}},
 		{"Limits of calls", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
 			if strings.HasPrefix(q.Method, "debug_trace") && strings.HasPrefix(geth.message(), "execution timeout") {
 				return true
@@ -160,6 +165,9 @@ func hasUnevenStart(q question) bool {
 	start, ok := params[at].(string)
 	return ok && len(start) != len("0x") && len(start) != len("0x")+2*32
 }
+
+// balanceAfter matches an account after a transaction, in the prestateTracer's diffMode.
+var balanceAfter = regexp.MustCompile(`\.post\.0x[0-9a-f]{40}$`)
 
 // unknownRaw matches geth's error for an unknown hash, which prints the bytes in decimal.
 var unknownRaw = regexp.MustCompile(`^(header|block) #\[[0-9 ]+\] not found$`)
