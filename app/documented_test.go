@@ -73,6 +73,12 @@ func replaceBetween(t *testing.T, text, begin, part, end string) string {
 	return before + part + end + after
 }
 
+// forwardedMethods comes before the table of the methods of forwarded networks.
+const forwardedMethods = `The nodes have to have them, too; [more](forwarded.md#answers) can be added by name. With
+[` + "`check: headers`" + `](forwarded.md#checked-by-header), ` + "`eth_getBlockReceipts`, `eth_getLogs` and `eth_getFilterLogs`" + ` are heavy.
+
+`
+
 // TestMethodsAreDocumented: docs/methods.md has the tables that the descriptions of the
 // methods make. With -update it is given them.
 func TestMethodsAreDocumented(t *testing.T) {
@@ -83,7 +89,11 @@ func TestMethodsAreDocumented(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want += "\n### " + family + " networks\n\n" + methodTable(methods)
+		want += "\n### " + family + " networks\n\n"
+		if family == "Forwarded" {
+			want += forwardedMethods
+		}
+		want += methodTable(methods)
 	}
 	text := document(t, "methods.md")
 	want = replaceBetween(t, text, begin, want+"\n", end)

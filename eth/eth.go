@@ -1,5 +1,6 @@
 // Package eth describes the methods of Ethereum's JSON-RPC API that networks of more than one family answer:
-// names, summaries, parameters, and what the results are. A family adds how it answers them, see [Answer].
+// names, summaries, parameters, and what the results are. A family adds how it answers them, see [Own]. What needs no
+// chain is answered here.
 //
 // Names of parameters and results are those of the [execution API's specification].
 //
@@ -8,6 +9,7 @@ package eth
 
 import (
 	"context"
+	"slices"
 
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
@@ -32,8 +34,9 @@ func Describe(examples Examples) *Description {
 	return d
 }
 
-// Answer is what a family adds to the description of a method. A zero member leaves what the description says.
-type Answer struct {
+// Own is what a family has of its own for a method. It takes the place of what the description says, where it is not
+// zero.
+type Own struct {
 	Handler  jsonrpc.Handler
 	Cost     jsonrpc.Cost
 	Errors   []*jsonrpc.Error
@@ -44,31 +47,31 @@ type Answer struct {
 	ExampleFails string
 }
 
-// Method returns the description of a method with a family's answer. [jsonrpc.NewMethods] refuses a method
+// Method returns the description of a method with what is a family's own. [jsonrpc.NewMethods] refuses a method
 // whose name is not described here, as it has no summary.
-func (d *Description) Method(name string, a Answer) jsonrpc.Method {
+func (d *Description) Method(name string, own Own) jsonrpc.Method {
 	m := d.methods[name]
-	m.Name = name
-	if a.Handler != nil {
-		m.Handler = a.Handler
+	m.Name, m.Params = name, slices.Clone(m.Params)
+	if own.Handler != nil {
+		m.Handler = own.Handler
 	}
-	if a.Cost != (jsonrpc.Cost{}) {
-		m.Cost = a.Cost
+	if own.Cost != (jsonrpc.Cost{}) {
+		m.Cost = own.Cost
 	}
-	if a.Errors != nil {
-		m.Errors = a.Errors
+	if own.Errors != nil {
+		m.Errors = own.Errors
 	}
-	if a.Concerns != nil {
-		m.Concerns = a.Concerns
+	if own.Concerns != nil {
+		m.Concerns = own.Concerns
 	}
-	if a.Params != nil {
-		m.Params = a.Params
+	if own.Params != nil {
+		m.Params = own.Params
 	}
-	if a.Result != nil {
-		m.Result.Schema = a.Result
+	if own.Result != nil {
+		m.Result.Schema = own.Result
 	}
-	if a.ExampleFails != "" {
-		m.ExampleFails = a.ExampleFails
+	if own.ExampleFails != "" {
+		m.ExampleFails = own.ExampleFails
 	}
 	return m
 }

@@ -24,26 +24,26 @@ func nothing(_ context.Context, _, out []byte) ([]byte, error) { return append(o
 // TestMethod: an answer replaces what it has of a description, and nothing else.
 func TestMethod(t *testing.T) {
 	d := described()
-	plain := d.Method("eth_getBalance", eth.Answer{Handler: nothing})
+	plain := d.Method("eth_getBalance", eth.Own{Handler: nothing})
 	if plain.Name != "eth_getBalance" || plain.Summary == "" || len(plain.Params) != 2 || plain.Cost != jsonrpc.Light(10) || plain.Result.Schema != eth.Quantity {
 		t.Errorf("described as %+v", plain)
 	}
 	errs := []*jsonrpc.Error{{Message: "no"}}
 	params := []jsonrpc.Param{d.Address}
-	own := d.Method("eth_getBalance", eth.Answer{
+	own := d.Method("eth_getBalance", eth.Own{
 		Handler: nothing, Cost: jsonrpc.Heavy(7), Errors: errs, Concerns: jsonrpc.AnyContract, Params: params, Result: schema.Any, ExampleFails: "always",
 	})
 	if own.Cost != jsonrpc.Heavy(7) || len(own.Errors) != 1 || len(own.Params) != 1 || own.Result != eth.Result("Balance", schema.Any) || own.ExampleFails != "always" {
 		t.Errorf("with an answer of its own: %+v", own)
 	}
-	if again := d.Method("eth_getBalance", eth.Answer{Handler: nothing}); again.Cost != plain.Cost || len(again.Params) != 2 || again.Errors != nil {
+	if again := d.Method("eth_getBalance", eth.Own{Handler: nothing}); again.Cost != plain.Cost || len(again.Params) != 2 || again.Errors != nil {
 		t.Errorf("after another answer: %+v", again)
 	}
 }
 
 // TestUnknownMethod: a name without a description is refused, not served without one.
 func TestUnknownMethod(t *testing.T) {
-	method := described().Method("eth_getBalanse", eth.Answer{Handler: nothing, Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Result: schema.Any})
+	method := described().Method("eth_getBalanse", eth.Own{Handler: nothing, Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Result: schema.Any})
 	if _, err := jsonrpc.NewMethods(method); err == nil || !strings.Contains(err.Error(), `"eth_getBalanse": missing summary`) {
 		t.Errorf("NewMethods: %v", err)
 	}

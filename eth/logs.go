@@ -21,7 +21,7 @@ var (
 	ErrLogBlock       = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
 )
 
-// LogErrors returns the errors of methods that search logs, in addition to those of a family.
+// LogErrors returns the errors of methods that search logs, followed by those that a family has besides.
 func LogErrors(more ...*jsonrpc.Error) []*jsonrpc.Error {
 	return append([]*jsonrpc.Error{
 		TooManyLogs(&chain.TooManyLogs{Limit: MaxLogs, From: 1, To: 47, Fits: true}), SlowLogs(1, 47),

@@ -14,7 +14,7 @@ import (
 func (d *Description) blocks() []jsonrpc.Method {
 	byHash, byNumber := []jsonrpc.Param{d.BlockHash}, []jsonrpc.Param{d.BlockNumber}
 	uncleIndex := Required("Uncle index", "The uncle's place in the block, from 0.", Number, jsonrpc.Given("0x0"))
-	count, uncles := Result("Transaction count", quantityOrNull), Result("Uncle count", quantityOrNull)
+	count, uncles := Result("Transaction count", QuantityOrNull), Result("Uncle count", QuantityOrNull)
 	block, uncle := Result("Block information", nil), Result("Uncle", nil)
 	return unrestricted(
 		jsonrpc.Method{
@@ -92,7 +92,7 @@ func (d *Description) state() []jsonrpc.Method {
 			Params: account, Result: Result("Balance", Quantity), Cost: jsonrpc.Light(10),
 		},
 		{
-			Name: "eth_getCode", Summary: "Returns the code of a contract.",
+			Name: "eth_getCode", Summary: "Returns the code of an account.",
 			Params: account, Result: Result("Bytecode", Data), Cost: jsonrpc.Light(10),
 		},
 		{
@@ -163,7 +163,7 @@ func (d *Description) fees() []jsonrpc.Method {
 		},
 		jsonrpc.Method{
 			Name: "eth_blobBaseFee", Summary: "Returns the price of the head's blob gas, null before Cancun.",
-			Result: Result("Blob gas base fee", quantityOrNull), Cost: jsonrpc.Light(10),
+			Result: Result("Blob gas base fee", QuantityOrNull), Cost: jsonrpc.Light(10),
 		},
 		jsonrpc.Method{
 			Name: "eth_feeHistory", Summary: "Returns base fees, shares of gas used and rewards of a range of blocks.",
@@ -191,7 +191,7 @@ func (d *Description) logs(e *Examples) []jsonrpc.Method {
 		},
 		{
 			Name: "eth_subscribe", Summary: "Subscribes the connection to what happens on the chain; messages follow as notifications.",
-			Result: Result("Subscription identifier", Identifier), Cost: jsonrpc.Light(10), Stream: true,
+			Result: Result("Subscription identifier", Identifier), Errors: []*jsonrpc.Error{feed.ErrUnsupported}, Cost: jsonrpc.Light(10), Stream: true,
 		},
 		{
 			Name: "eth_unsubscribe", Summary: "Ends a subscription of the connection.",
@@ -210,7 +210,7 @@ func (d *Description) logs(e *Examples) []jsonrpc.Method {
 		},
 		{
 			Name: "eth_getFilterChanges", Summary: "Returns what has come since the filter was installed or last polled.",
-			Params: polled, Result: Result("Log objects", nil),
+			Params: polled, Result: Result("Log objects", nil), Errors: []*jsonrpc.Error{feed.ErrFilterNotFound},
 			// Clients poll often, mostly for little, but one poll can return as much as eth_getLogs.
 			Cost: jsonrpc.Heavy(20),
 		},

@@ -22,7 +22,7 @@ var (
 		schema.Object(schema.Members{"blockHash": Hash}, schema.Members{"requireCanonical": schema.Boolean}),
 	).Named("BlockNumberOrTagOrHash", "A block by its number, its tag or its hash, or by an object as in EIP-1898.")
 
-	quantityOrNull = schema.OrNull(Quantity)
+	QuantityOrNull = schema.OrNull(Quantity)
 )
 
 // The schemas of parameters with members. Like all objects, they may have others besides.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 var (
@@ -79,7 +79,8 @@ func (f *Filters[F]) Concerning(emitters func(query F) (contracts []common.Addre
 }
 
 // Changes returns the handler of eth_getFilterChanges. read appends what has come since a filter was last read, as
-// far as there is room, and returns [ErrFilterNotFound] if some of it is no longer kept. A filter that has fallen
+// far as there is room, and returns [ErrFilterNotFound] if some of it is no longer kept. It may run at once for the same
+// filter, and must keep what it returns from being returned twice. A filter that has fallen
 // behind so, or whose next entry never fits, is removed.
 func (f *Filters[F]) Changes(read func(query F, room jsonrpc.Room, out []byte) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {

@@ -11,14 +11,14 @@ import (
 // the subscription. Only a slow batch can come near it.
 const maxQueued = 1024
 
-// errUnsupported is for transports that cannot send notifications.
-var errUnsupported = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "notifications not supported"}
+// ErrUnsupported is for transports that cannot send notifications.
+var ErrUnsupported = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "notifications not supported"}
 
 // Supported returns an error for the client if the connection of a call cannot have
 // subscriptions.
 func Supported(ctx context.Context) error {
 	if _, ok := jsonrpc.NotifierFrom(ctx); !ok {
-		return errUnsupported
+		return ErrUnsupported
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ type Subscriber struct {
 func Subscribe(ctx context.Context, method string, join, leave func(*Subscriber)) (id string, err error) {
 	notifier, ok := jsonrpc.NotifierFrom(ctx)
 	if !ok {
-		return "", errUnsupported
+		return "", ErrUnsupported
 	}
 	s := &Subscriber{method: method, tail: []byte(jsonrpc.NotificationEnd), done: make(chan struct{})}
 	id, err = notifier.Start(func(ctx context.Context, id string, send jsonrpc.Send) error {

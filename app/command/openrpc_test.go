@@ -4,13 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"ashlar/account"
+	"ashlar/app"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -51,7 +58,7 @@ func (m *openRPCMethod) params(t *testing.T) []any {
 	return params
 }
 
-// TestOpenRPCExamples calls every method of the demo's networks, one of each family, as
+// TestOpenRPCExamples calls every method of the demo's networks, and of one that forwards to it, as
 // its example in the OpenRPC document says, and holds the results to the schemas there.
 // Messages of subscriptions need a WebSocket, and a transaction is taken but once.
 func TestOpenRPCExamples(t *testing.T) {
@@ -74,6 +81,7 @@ func TestOpenRPCExamples(t *testing.T) {
 			"debug_subscribe", "debug_unsubscribe", "eth_sendRawTransaction", "eth_sendRawTransactionSync", "eth_subscribe", "eth_unsubscribe",
 		}},
 		demoStarknet: {lines[len(lines)-1][1], nil},
+		"forwarded":  {serveForwarded(t, lines[0][1]), []string{"eth_sendRawTransaction", "eth_subscribe", "eth_unsubscribe"}},
 	} {
 		host, _, _ := strings.Cut(strings.TrimPrefix(test.url, "http://"), "/")
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +91,42 @@ func TestOpenRPCExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// serveForwarded serves the network "forwarded", whose node is at a URL, until the test ends. It returns the URL for calls.
+func serveForwarded(t *testing.T, node string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ashlar.yaml")
+	text := fmt.Sprintf("data: %s\nnetworks:\n  forwarded:\n    upstream: %s\n", t.TempDir(), node)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadConfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := app.Open(t.Context(), c, listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.Keys().Create(t.Context(), account.NewKey{Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := errors.Join(<-ended, s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + listener.Addr().String() + "/v3/" + key.APIKey
 }
 
 // callExamples calls the methods of the document at one address by requests to another. It

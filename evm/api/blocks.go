@@ -18,8 +18,8 @@ func (a *API) blockMethods(d *eth.Description) []jsonrpc.Method {
 	byHash, byNumber := (*parameter.Arguments).BlockHash, (*parameter.Arguments).BlockNumber
 	block, header := schema.OrNull(blockResultSchema), eth.Result("Header", schema.OrNull(headerSchema))
 	return []jsonrpc.Method{
-		d.Method("eth_getBlockByHash", eth.Answer{Handler: a.getBlock(byHash), Result: block}),
-		d.Method("eth_getBlockByNumber", eth.Answer{Handler: a.getBlock(byNumber), Result: block, Errors: namedBlockErrors}),
+		d.Method("eth_getBlockByHash", eth.Own{Handler: a.getBlock(byHash), Result: block}),
+		d.Method("eth_getBlockByNumber", eth.Own{Handler: a.getBlock(byNumber), Result: block, Errors: namedBlockErrors}),
 		{
 			Name: "eth_getHeaderByHash", Summary: "Returns the header of the block with a hash.",
 			Params: []jsonrpc.Param{d.BlockHash}, Result: header,
@@ -30,15 +30,15 @@ func (a *API) blockMethods(d *eth.Description) []jsonrpc.Method {
 			Params: []jsonrpc.Param{d.BlockNumber}, Result: header,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getHeaderByNumber(),
 		},
-		d.Method("eth_getBlockReceipts", eth.Answer{
+		d.Method("eth_getBlockReceipts", eth.Own{
 			Handler: a.getBlockReceipts, Cost: jsonrpc.Heavy(50), Result: schema.OrNull(schema.Array(receiptSchema)), Errors: namedBlockErrors,
 		}),
-		d.Method("eth_getBlockTransactionCountByHash", eth.Answer{Handler: a.ofBlock(byHash, appendTransactionCount)}),
-		d.Method("eth_getBlockTransactionCountByNumber", eth.Answer{Handler: a.ofBlock(byNumber, appendTransactionCount), Errors: namedBlockErrors}),
-		d.Method("eth_getUncleCountByBlockHash", eth.Answer{Handler: a.ofBlock(byHash, appendUncleCount)}),
-		d.Method("eth_getUncleCountByBlockNumber", eth.Answer{Handler: a.ofBlock(byNumber, appendUncleCount), Errors: namedBlockErrors}),
-		d.Method("eth_getUncleByBlockHashAndIndex", eth.Answer{Handler: a.inBlock(byHash, appendUncleAt, "null"), Result: block}),
-		d.Method("eth_getUncleByBlockNumberAndIndex", eth.Answer{
+		d.Method("eth_getBlockTransactionCountByHash", eth.Own{Handler: a.ofBlock(byHash, appendTransactionCount)}),
+		d.Method("eth_getBlockTransactionCountByNumber", eth.Own{Handler: a.ofBlock(byNumber, appendTransactionCount), Errors: namedBlockErrors}),
+		d.Method("eth_getUncleCountByBlockHash", eth.Own{Handler: a.ofBlock(byHash, appendUncleCount)}),
+		d.Method("eth_getUncleCountByBlockNumber", eth.Own{Handler: a.ofBlock(byNumber, appendUncleCount), Errors: namedBlockErrors}),
+		d.Method("eth_getUncleByBlockHashAndIndex", eth.Own{Handler: a.inBlock(byHash, appendUncleAt, "null"), Result: block}),
+		d.Method("eth_getUncleByBlockNumberAndIndex", eth.Own{
 			Handler: a.inBlock(byNumber, appendUncleAt, "null"), Result: block, Errors: namedBlockErrors,
 		}),
 	}

@@ -24,9 +24,9 @@ func (a *API) callMethods(d *eth.Description) []jsonrpc.Method {
 	}, blockErrors...)
 	called := parameter.Concerning(contractsCalled)
 	return []jsonrpc.Method{
-		d.Method("eth_call", eth.Answer{Handler: a.running(4, runCall), Cost: jsonrpc.Heavy(20), Concerns: called, Errors: errs}),
-		d.Method("eth_estimateGas", eth.Answer{Handler: a.running(4, runGasEstimate), Cost: jsonrpc.Heavy(50), Concerns: called, Errors: errs}),
-		d.Method("eth_createAccessList", eth.Answer{Handler: a.running(3, runAccessList), Cost: jsonrpc.Heavy(50), Concerns: called, Errors: errs}),
+		d.Method("eth_call", eth.Own{Handler: a.running(4, runCall), Cost: jsonrpc.Heavy(20), Concerns: called, Errors: errs}),
+		d.Method("eth_estimateGas", eth.Own{Handler: a.running(4, runGasEstimate), Cost: jsonrpc.Heavy(50), Concerns: called, Errors: errs}),
+		d.Method("eth_createAccessList", eth.Own{Handler: a.running(3, runAccessList), Cost: jsonrpc.Heavy(50), Concerns: called, Errors: errs}),
 	}
 }
 

@@ -18,14 +18,14 @@ import (
 // feeMethods describes the methods about the price of gas.
 func (a *API) feeMethods(d *eth.Description) []jsonrpc.Method {
 	return []jsonrpc.Method{
-		d.Method("eth_gasPrice", eth.Answer{Handler: a.gasPrice}),
-		d.Method("eth_maxPriorityFeePerGas", eth.Answer{Handler: a.maxPriorityFeePerGas}),
-		d.Method("eth_blobBaseFee", eth.Answer{Handler: a.blobBaseFee}),
+		d.Method("eth_gasPrice", eth.Own{Handler: a.gasPrice}),
+		d.Method("eth_maxPriorityFeePerGas", eth.Own{Handler: a.maxPriorityFeePerGas}),
+		d.Method("eth_blobBaseFee", eth.Own{Handler: a.blobBaseFee}),
 		{
 			Name: "eth_baseFee", Summary: "Returns the base fee of the block after the head, null before London.",
-			Result: eth.Result("Base fee", optionalQuantity), Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.baseFee,
+			Result: eth.Result("Base fee", eth.QuantityOrNull), Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.baseFee,
 		},
-		d.Method("eth_feeHistory", eth.Answer{
+		d.Method("eth_feeHistory", eth.Own{
 			Handler: a.feeHistory, Cost: jsonrpc.Heavy(20), Result: feeHistorySchema,
 			Errors: append(errorsOf(query.ErrBeyondHead, query.ErrPercentile), namedBlockErrors...),
 		}),

@@ -4,12 +4,12 @@ import (
 	"context"
 	"sync"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"ashlar/eth"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // polledKind is what a filter returns.

@@ -15,7 +15,7 @@ import (
 // logMethods describes the method that searches logs.
 func (a *API) logMethods(d *eth.Description) []jsonrpc.Method {
 	return []jsonrpc.Method{
-		d.Method("eth_getLogs", eth.Answer{Handler: a.getLogs, Cost: jsonrpc.Heavy(50), Result: schema.Array(logSchema), Errors: logErrors}),
+		d.Method("eth_getLogs", eth.Own{Handler: a.getLogs, Cost: jsonrpc.Heavy(50), Result: schema.Array(logSchema), Errors: logErrors}),
 	}
 }
 

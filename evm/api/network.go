@@ -20,15 +20,15 @@ func (a *API) networkMethods(d *eth.Description) []jsonrpc.Method {
 		networkID = chainID.String()
 	}
 	return append(d.Alike(),
-		d.Method("eth_chainId", eth.Answer{Handler: eth.Constant(appendBig(nil, chainID))}),
-		d.Method("eth_blockNumber", eth.Answer{Handler: a.blockNumber}),
+		d.Method("eth_chainId", eth.Own{Handler: eth.Constant(appendBig(nil, chainID))}),
+		d.Method("eth_blockNumber", eth.Own{Handler: a.blockNumber}),
 		jsonrpc.Method{
 			Name: "eth_syncing", Summary: "Returns how far the network is behind the head that it follows, false where it is not.",
 			Result: eth.Result("Syncing status", schema.AnyOf(schema.Boolean, syncSchema)),
 			Cost:   jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: a.syncing,
 		},
-		d.Method("net_version", eth.Answer{Handler: eth.Constant(jsonrpc.AppendString(nil, networkID))}),
-		d.Method("web3_clientVersion", eth.Answer{Handler: eth.Constant(jsonrpc.AppendString(nil, a.config.ClientVersion))}),
+		d.Method("net_version", eth.Own{Handler: eth.Constant(jsonrpc.AppendString(nil, networkID))}),
+		d.Method("web3_clientVersion", eth.Own{Handler: eth.Constant(jsonrpc.AppendString(nil, a.config.ClientVersion))}),
 	)
 }
 

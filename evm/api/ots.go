@@ -100,7 +100,7 @@ func (a *API) otsMethods(d *eth.Description) []jsonrpc.Method {
 // The schemas of Otterscan's answers.
 var (
 	blockDetailsSchema = schema.Object(schema.Members{
-		"block":    schema.Object(schema.Members{"number": optionalQuantity, "hash": schema.OrNull(eth.Hash), "logsBloom": schema.Null, "transactionCount": schema.Unsigned}, nil),
+		"block":    schema.Object(schema.Members{"number": eth.QuantityOrNull, "hash": schema.OrNull(eth.Hash), "logsBloom": schema.Null, "transactionCount": schema.Unsigned}, nil),
 		"issuance": schema.Object(schema.Members{"blockReward": eth.Quantity, "uncleReward": eth.Quantity, "issuance": eth.Quantity}, nil), "totalFees": eth.Quantity,
 	}, nil).Named("BlockDetails", "A block without transactions and bloom, its rewards, and the fees that senders paid.")
 	blockTransactionsSchema = schema.Object(schema.Members{
@@ -110,7 +110,7 @@ var (
 	operationSchema = schema.Object(schema.Members{"type": schema.Unsigned, "from": eth.Address, "to": eth.Address, "value": eth.Quantity}, nil).
 			Named("Operation", "0: a transfer, 1: a self-destruction, 2: CREATE, 3: CREATE2.")
 	otsCallSchema = schema.Object(schema.Members{
-		"type": schema.String, "depth": schema.Unsigned, "from": eth.Address, "to": eth.Address, "value": optionalQuantity, "input": eth.Data, "output": eth.Data,
+		"type": schema.String, "depth": schema.Unsigned, "from": eth.Address, "to": eth.Address, "value": eth.QuantityOrNull, "input": eth.Data, "output": eth.Data,
 	}, nil).Named("OtterscanCall", "A call, a creation or a self-destruction.")
 )
 

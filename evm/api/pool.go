@@ -28,7 +28,7 @@ func (a *API) poolMethods(d *eth.Description) []jsonrpc.Method {
 		return schema.Object(schema.Members{"pending": s, "queued": s}, nil)
 	}
 	return []jsonrpc.Method{
-		d.Method("eth_sendRawTransaction", eth.Answer{
+		d.Method("eth_sendRawTransaction", eth.Own{
 			// A transaction may have blobs. The cost is still light: most calls only wait
 			// for an upstream node, and the pool checks blob proofs one transaction at a
 			// time.

@@ -21,7 +21,7 @@ const maxProofKeys = 1024
 // proofMethods describes eth_getProof.
 func (a *API) proofMethods(d *eth.Description) []jsonrpc.Method {
 	return []jsonrpc.Method{
-		d.Method("eth_getProof", eth.Answer{Handler: a.getProof, Cost: jsonrpc.Light(20), Result: proofSchema, Errors: blockErrors}),
+		d.Method("eth_getProof", eth.Own{Handler: a.getProof, Cost: jsonrpc.Light(20), Result: proofSchema, Errors: blockErrors}),
 	}
 }
 

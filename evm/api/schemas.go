@@ -15,14 +15,12 @@ var (
 
 // The schemas of results.
 var (
-	optionalQuantity = schema.OrNull(eth.Quantity)
-
 	withdrawalSchema = schema.Object(schema.Members{
 		"index": eth.Quantity, "validatorIndex": eth.Quantity, "address": eth.Address, "amount": eth.Quantity,
 	}, nil).Named("Withdrawal", "A payment of a validator's balance.")
 
 	headerMembers = schema.Members{
-		"number": optionalQuantity, "hash": schema.OrNull(eth.Hash), "nonce": schema.OrNull(nonceSchema), "logsBloom": schema.OrNull(bloomSchema),
+		"number": eth.QuantityOrNull, "hash": schema.OrNull(eth.Hash), "nonce": schema.OrNull(nonceSchema), "logsBloom": schema.OrNull(bloomSchema),
 		"parentHash": eth.Hash, "mixHash": eth.Hash, "sha3Uncles": eth.Hash, "stateRoot": eth.Hash, "miner": eth.Address,
 		"difficulty": eth.Quantity, "extraData": eth.Data, "gasLimit": eth.Quantity, "gasUsed": eth.Quantity, "timestamp": eth.Quantity,
 		"transactionsRoot": eth.Hash, "receiptsRoot": eth.Hash, "size": eth.Quantity, "uncles": schema.Array(eth.Hash),
@@ -44,7 +42,7 @@ var (
 	}()).Named("Header", "The header of a block.")
 
 	transactionSchema = schema.Object(schema.Members{
-		"blockHash": schema.OrNull(eth.Hash), "blockNumber": optionalQuantity, "blockTimestamp": optionalQuantity, "transactionIndex": optionalQuantity,
+		"blockHash": schema.OrNull(eth.Hash), "blockNumber": eth.QuantityOrNull, "blockTimestamp": eth.QuantityOrNull, "transactionIndex": eth.QuantityOrNull,
 		"from": eth.Address, "to": schema.OrNull(eth.Address), "gas": eth.Quantity, "gasPrice": eth.Quantity, "hash": eth.Hash,
 		"input": eth.Data, "nonce": eth.Quantity, "value": eth.Quantity, "type": eth.Quantity,
 		"v": eth.Quantity, "r": eth.Quantity, "s": eth.Quantity,
@@ -55,8 +53,8 @@ var (
 
 	logSchema = schema.Object(schema.Members{
 		"address": eth.Address, "topics": schema.Array(eth.Hash), "data": eth.Data, "removed": schema.Boolean,
-		"blockNumber": optionalQuantity, "blockHash": schema.OrNull(eth.Hash), "blockTimestamp": optionalQuantity,
-		"transactionHash": schema.OrNull(eth.Hash), "transactionIndex": optionalQuantity, "logIndex": optionalQuantity,
+		"blockNumber": eth.QuantityOrNull, "blockHash": schema.OrNull(eth.Hash), "blockTimestamp": eth.QuantityOrNull,
+		"transactionHash": schema.OrNull(eth.Hash), "transactionIndex": eth.QuantityOrNull, "logIndex": eth.QuantityOrNull,
 	}, nil).Named("Log", "A log. Its place is null while it is pending; `removed` says that its block has left the chain.")
 
 	receiptSchema = schema.Object(schema.Members{

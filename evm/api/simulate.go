@@ -39,7 +39,7 @@ func (a *API) simulateMethods(d *eth.Description) []jsonrpc.Method {
 		execute.ErrSimulatedNumber, execute.ErrSimulatedTime, execute.ErrSimulatedBlocks, execute.ErrSimulatedGas, core.ErrNonceTooLow, core.ErrNonceTooHigh,
 		core.ErrFeeCapTooLow, core.ErrIntrinsicGas, core.ErrInsufficientFunds), blockErrors...)
 	return []jsonrpc.Method{
-		d.Method("eth_simulateV1", eth.Answer{Handler: a.simulate, Cost: jsonrpc.Heavy(200), Result: schema.Array(simulatedBlockSchema), Errors: errs}),
+		d.Method("eth_simulateV1", eth.Own{Handler: a.simulate, Cost: jsonrpc.Heavy(200), Result: schema.Array(simulatedBlockSchema), Errors: errs}),
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 func (a *API) stateMethods(d *eth.Description) []jsonrpc.Method {
 	account := []jsonrpc.Param{d.Address, eth.Optional(d.State)}
 	return []jsonrpc.Method{
-		d.Method("eth_getBalance", eth.Answer{Handler: a.getBalance, Errors: blockErrors}),
-		d.Method("eth_getCode", eth.Answer{Handler: a.getCode, Errors: blockErrors}),
-		d.Method("eth_getTransactionCount", eth.Answer{Handler: a.getTransactionCount, Errors: blockErrors}),
+		d.Method("eth_getBalance", eth.Own{Handler: a.getBalance, Errors: blockErrors}),
+		d.Method("eth_getCode", eth.Own{Handler: a.getCode, Errors: blockErrors}),
+		d.Method("eth_getTransactionCount", eth.Own{Handler: a.getTransactionCount, Errors: blockErrors}),
 		{
 			Name: "eth_getAccount", Summary: "Returns an account as the state trie has it: balance, nonce, code hash and storage root.",
 			Params: account, Errors: blockErrors,
@@ -35,7 +35,7 @@ func (a *API) stateMethods(d *eth.Description) []jsonrpc.Method {
 			Result: eth.Result("Account info", schema.Object(schema.Members{"balance": eth.Quantity, "nonce": eth.Quantity, "code": eth.Data}, nil)),
 			Cost:   jsonrpc.Light(20), Concerns: parameter.Concerning(eth.FirstAddress), Handler: a.getAccountInfo,
 		},
-		d.Method("eth_getStorageAt", eth.Answer{Handler: a.getStorageAt, Errors: blockErrors}),
+		d.Method("eth_getStorageAt", eth.Own{Handler: a.getStorageAt, Errors: blockErrors}),
 		{
 			Name: "eth_getStorageValues", Summary: "Returns the values of many storage slots of many contracts.",
 			Params: []jsonrpc.Param{

@@ -18,33 +18,32 @@ const subscriptionMethod = "eth_subscription"
 // methods describes the methods by which clients subscribe, and install and poll filters.
 func (p *publisher) methods(d *eth.Description) []jsonrpc.Method {
 	emitters := p.polled.Concerning((*polledFilter).emitters)
-	expired := append(errorsOf(feed.ErrFilterNotFound), logErrors...)
 	options := jsonrpc.Param{
 		Name: "Options", Summary: "For logs a filter; for newPendingTransactions whether transactions are sent whole; for transactionReceipts whose receipts.",
 		Schema: schema.AnyOf(eth.Filter, schema.Boolean, receiptFilterSchema),
 	}
 	return []jsonrpc.Method{
-		d.Method("eth_subscribe", eth.Answer{
-			Handler: p.subscribeMethod, Concerns: subscribedContracts, Errors: errorsOf(feed.Supported(context.Background())),
+		d.Method("eth_subscribe", eth.Own{
+			Handler: p.subscribeMethod, Concerns: subscribedContracts,
 			Params: []jsonrpc.Param{eth.SubscriptionKinds("newHeads", "logs", "newPendingTransactions", "syncing", "transactionReceipts"), options},
 		}),
-		d.Method("eth_unsubscribe", eth.Answer{}),
-		d.Method("eth_newFilter", eth.Answer{Handler: p.newLogFilter}),
-		d.Method("eth_newBlockFilter", eth.Answer{Handler: p.newBlockFilter}),
+		d.Method("eth_unsubscribe", eth.Own{}),
+		d.Method("eth_newFilter", eth.Own{Handler: p.newLogFilter}),
+		d.Method("eth_newBlockFilter", eth.Own{Handler: p.newBlockFilter}),
 		{
 			Name: "eth_newPendingTransactionFilter", Summary: "Installs a filter for pending transactions, to be polled.",
 			Params: []jsonrpc.Param{{Name: "Whole transactions", Summary: "Whether transactions are returned whole, not as hashes.", Schema: schema.Boolean}},
 			Result: eth.Result("Filter identifier", eth.Identifier),
 			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.newPendingFilter,
 		},
-		d.Method("eth_getFilterChanges", eth.Answer{
-			Handler: p.polled.Changes(p.appendChanges), Concerns: emitters, Errors: expired,
+		d.Method("eth_getFilterChanges", eth.Own{
+			Handler: p.polled.Changes(p.appendChanges), Concerns: emitters,
 			Result: schema.Array(schema.AnyOf(logSchema, eth.Hash, transactionSchema)),
 		}),
-		d.Method("eth_getFilterLogs", eth.Answer{
-			Handler: p.getFilterLogs, Cost: jsonrpc.Heavy(50), Concerns: emitters, Result: schema.Array(logSchema), Errors: expired,
+		d.Method("eth_getFilterLogs", eth.Own{
+			Handler: p.getFilterLogs, Cost: jsonrpc.Heavy(50), Concerns: emitters, Result: schema.Array(logSchema), Errors: append(errorsOf(feed.ErrFilterNotFound), logErrors...),
 		}),
-		d.Method("eth_uninstallFilter", eth.Answer{Handler: p.polled.Uninstall}),
+		d.Method("eth_uninstallFilter", eth.Own{Handler: p.polled.Uninstall}),
 	}
 }
 

@@ -23,9 +23,9 @@ func (a *API) transactionMethods(d *eth.Description) []jsonrpc.Method {
 	byHash, byNumber := (*parameter.Arguments).BlockHash, (*parameter.Arguments).BlockNumber
 	transaction, raw := schema.OrNull(transactionSchema), eth.Result("Raw transaction", eth.Data)
 	return []jsonrpc.Method{
-		d.Method("eth_getTransactionByHash", eth.Answer{Handler: a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined), Result: transaction}),
-		d.Method("eth_getTransactionByBlockHashAndIndex", eth.Answer{Handler: a.inBlock(byHash, appendTransactionAt, "null"), Result: transaction}),
-		d.Method("eth_getTransactionByBlockNumberAndIndex", eth.Answer{
+		d.Method("eth_getTransactionByHash", eth.Own{Handler: a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined), Result: transaction}),
+		d.Method("eth_getTransactionByBlockHashAndIndex", eth.Own{Handler: a.inBlock(byHash, appendTransactionAt, "null"), Result: transaction}),
+		d.Method("eth_getTransactionByBlockNumberAndIndex", eth.Own{
 			Handler: a.inBlock(byNumber, appendTransactionAt, "null"), Result: transaction, Errors: namedBlockErrors,
 		}),
 		{
@@ -43,7 +43,7 @@ func (a *API) transactionMethods(d *eth.Description) []jsonrpc.Method {
 			Params: []jsonrpc.Param{d.BlockNumber, d.Index}, Result: raw, Errors: namedBlockErrors,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byNumber, appendRawTransactionAt, noBytes),
 		},
-		d.Method("eth_getTransactionReceipt", eth.Answer{
+		d.Method("eth_getTransactionReceipt", eth.Own{
 			Handler: a.ofHash(a.blockWithReceipts, (*block).appendReceipt, always("null")), Result: schema.OrNull(receiptSchema),
 		}),
 	}

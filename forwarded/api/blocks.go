@@ -26,21 +26,21 @@ type named struct {
 func (a *API) blockMethods(d *eth.Description) []jsonrpc.Method {
 	exists := func(query.Block) func(json.RawMessage) error { return query.ExistsCheck }
 	byNumber := func(method, byHash string, check func(query.Block) func(json.RawMessage) error) jsonrpc.Method {
-		return d.Method(method, eth.Answer{Handler: a.ofNumber(named{method, byHash, 1, check})})
+		return d.Method(method, eth.Own{Handler: a.ofNumber(named{method, byHash, 1, check})})
 	}
-	byHash := func(method string) jsonrpc.Method { return d.Method(method, eth.Answer{Handler: a.ofHash(method, 1)}) }
+	byHash := func(method string) jsonrpc.Method { return d.Method(method, eth.Own{Handler: a.ofHash(method, 1)}) }
 	return []jsonrpc.Method{
-		d.Method("eth_getBlockByHash", eth.Answer{Handler: a.lookup("eth_getBlockByHash", 2), Result: nodesResult}),
-		d.Method("eth_getBlockByNumber", eth.Answer{
+		d.Method("eth_getBlockByHash", eth.Own{Handler: a.lookup("eth_getBlockByHash", 2), Result: nodesResult}),
+		d.Method("eth_getBlockByNumber", eth.Own{
 			Handler: a.ofNumber(named{"eth_getBlockByNumber", "eth_getBlockByHash", 2, query.BlockCheck}), Result: nodesResult,
 		}),
-		d.Method("eth_getBlockReceipts", eth.Answer{Handler: a.getBlockReceipts, Cost: a.recomputing(50), Result: nodesResult}),
+		d.Method("eth_getBlockReceipts", eth.Own{Handler: a.getBlockReceipts, Cost: a.recomputing(50), Result: nodesResult}),
 		byHash("eth_getBlockTransactionCountByHash"),
 		byNumber("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash", exists),
 		byHash("eth_getUncleCountByBlockHash"),
 		byNumber("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash", exists),
-		d.Method("eth_getUncleByBlockHashAndIndex", eth.Answer{Handler: a.ofHash("eth_getUncleByBlockHashAndIndex", 2), Result: nodesResult}),
-		d.Method("eth_getUncleByBlockNumberAndIndex", eth.Answer{
+		d.Method("eth_getUncleByBlockHashAndIndex", eth.Own{Handler: a.ofHash("eth_getUncleByBlockHashAndIndex", 2), Result: nodesResult}),
+		d.Method("eth_getUncleByBlockNumberAndIndex", eth.Own{
 			Handler: a.ofNumber(named{"eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", 2, nil}), Result: nodesResult,
 		}),
 	}

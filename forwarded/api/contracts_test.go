@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/forwarded/query"
+
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -13,9 +15,17 @@ const contractA, contractB = `"0x00000000000000000000000000000000000000aa"`, `"0
 
 // Keys that are restricted to contracts reach these alone.
 func TestContracts(t *testing.T) {
-	methods, err := New(nil, Config{Allowed: []string{"trace_call"}}).Methods()
+	api := New(nil, Config{Allowed: []string{"trace_call"}})
+	methods, err := api.Methods()
 	if err != nil {
 		t.Fatal(err)
+	}
+	installed := func(f *polledFilter) string {
+		id, err := api.publisher.polled.Add("", f, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `["` + id + `"]`
 	}
 	a, b := common.HexToAddress("0xaa"), common.HexToAddress("0xbb")
 	to := func(members, more string) string {
@@ -34,6 +44,9 @@ func TestContracts(t *testing.T) {
 		{"eth_getLogs", `[{"address":[` + contractA + `,` + contractB + `]}]`, []common.Address{a, b}, ""},
 		{"eth_newFilter", `[{"address":` + contractA + `}]`, []common.Address{a}, ""},
 		{"eth_newFilter", `[{}]`, nil, ""},
+		{"eth_getFilterChanges", installed(&polledFilter{watched: &watchedLogs{Filter: query.Filter{Addresses: []common.Address{b}}}}), []common.Address{b}, ""},
+		{"eth_getFilterLogs", installed(&polledFilter{watched: &watchedLogs{Filter: query.Filter{Addresses: []common.Address{a}}}}), []common.Address{a}, ""},
+		{"eth_getFilterChanges", installed(&polledFilter{watched: new(watchedLogs)}), nil, ""},
 		{"eth_subscribe", `["logs",{"address":` + contractA + `}]`, []common.Address{a}, ""},
 		{"eth_subscribe", `["logs",{}]`, nil, ""},
 		{"eth_subscribe", `["more"]`, nil, `the contracts of "more" subscriptions are unknown`},

@@ -15,7 +15,7 @@ import (
 // described describes the methods that networks of other families have, too, with examples of this
 // network's data.
 func (a *API) described() *eth.Description {
-	sender := a.example(func(s *sample) any { return map[string]any{"to": s.address} })
+	call := func(s *sample) any { return map[string]any{"to": s.address} }
 	return eth.Describe(eth.Examples{
 		Address:        a.example(func(s *sample) any { return s.address }),
 		Block:          a.example(func(s *sample) any { return s.number() }),
@@ -25,14 +25,16 @@ func (a *API) described() *eth.Description {
 		RawTransaction: jsonrpc.Given("0x"),
 		Filter:         a.example((*sample).filter),
 		Watched:        jsonrpc.Given(map[string]any{}),
-		Call:           sender,
+		Call:           a.example(call),
 		CallBlock:      jsonrpc.Given("latest"),
-		Simulation:     jsonrpc.Given(map[string]any{"blockStateCalls": []any{}}),
+		Simulation: a.example(func(s *sample) any {
+			return map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{call(s)}}}}
+		}),
 	})
 }
 
 // nodesResult is whatever the chain's nodes return: chains add members of their own to blocks, transactions
-// and receipts.
+// and receipts. Nodes are expected to follow the specification in single values.
 var nodesResult = schema.Any
 
 // sample is example data from the network.

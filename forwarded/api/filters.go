@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"ashlar/eth"
 	"ashlar/feed"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // filterBytes is the memory of a filter or subscription without its addresses and topics.
@@ -61,20 +61,20 @@ func (p *publisher) unread(f *polledFilter) (joined, published []*update, ok boo
 // feedMethods describes the methods by which clients subscribe, and install and poll filters.
 func (a *API) feedMethods(d *eth.Description) []jsonrpc.Method {
 	polled, emitters := a.publisher.polled, a.publisher.polled.Concerning((*polledFilter).emitters)
-	expired, logs := append([]*jsonrpc.Error{feed.ErrFilterNotFound}, logErrors...), schema.Array(nodesResult)
+	logs := schema.Array(nodesResult)
 	return []jsonrpc.Method{
-		d.Method("eth_subscribe", eth.Answer{
+		d.Method("eth_subscribe", eth.Own{
 			Handler: a.publisher.subscribeMethod, Concerns: subscribedContracts,
 			Params: []jsonrpc.Param{eth.SubscriptionKinds("newHeads", "logs"), {Name: "Options", Summary: "For logs a filter.", Schema: eth.Filter}},
 		}),
-		d.Method("eth_unsubscribe", eth.Answer{}),
-		d.Method("eth_newFilter", eth.Answer{Handler: a.publisher.newLogFilter}),
-		d.Method("eth_newBlockFilter", eth.Answer{Handler: a.publisher.newBlockFilter}),
-		d.Method("eth_getFilterChanges", eth.Answer{Handler: polled.Changes(a.publisher.appendUpdates), Concerns: emitters, Result: logs, Errors: expired}),
-		d.Method("eth_getFilterLogs", eth.Answer{
-			Handler: a.getFilterLogs, Cost: a.recomputing(50), Concerns: emitters, Result: logs, Errors: expired,
+		d.Method("eth_unsubscribe", eth.Own{}),
+		d.Method("eth_newFilter", eth.Own{Handler: a.publisher.newLogFilter}),
+		d.Method("eth_newBlockFilter", eth.Own{Handler: a.publisher.newBlockFilter}),
+		d.Method("eth_getFilterChanges", eth.Own{Handler: polled.Changes(a.publisher.appendUpdates), Concerns: emitters, Result: logs}),
+		d.Method("eth_getFilterLogs", eth.Own{
+			Handler: a.getFilterLogs, Cost: a.recomputing(50), Concerns: emitters, Result: logs, Errors: append([]*jsonrpc.Error{feed.ErrFilterNotFound}, logErrors...),
 		}),
-		d.Method("eth_uninstallFilter", eth.Answer{Handler: polled.Uninstall}),
+		d.Method("eth_uninstallFilter", eth.Own{Handler: polled.Uninstall}),
 	}
 }
 
@@ -199,7 +199,7 @@ func (f *polledFilter) emitters() ([]common.Address, bool) {
 }
 
 // appendUpdates appends the blocks or logs published since a filter was last read. A block is never split:
-// one that does not fit is left for the next call.
+// one that does not fit is left for the next call. Calls for one filter wait for each other.
 func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()

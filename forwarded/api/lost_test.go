@@ -24,7 +24,7 @@ func (c *clients) expectLogsLost(heads string) {
 	if got := c.poll(c.filters[0]); got != heads {
 		c.t.Errorf("the filter for blocks got %q, expected %q", got, heads)
 	}
-	if out, err := c.p.polled.Changes(c.p.appendUpdates)(c.t.Context(), []byte("["+c.filters[1]+"]"), nil); !errors.Is(err, feed.ErrFilterNotFound) {
+	if out, err := c.p.changes(c.t.Context(), "["+c.filters[1]+"]"); !errors.Is(err, feed.ErrFilterNotFound) {
 		c.t.Errorf("the filter for logs returned %s, %v", out, err)
 	}
 }

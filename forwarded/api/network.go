@@ -14,16 +14,16 @@ import (
 // networkMethods describes the methods about the network and the program.
 func (a *API) networkMethods(d *eth.Description) []jsonrpc.Method {
 	return append(d.Alike(),
-		d.Method("eth_chainId", eth.Answer{Handler: a.identified(appendQuantity)}),
-		d.Method("eth_blockNumber", eth.Answer{Handler: a.blockNumber}),
+		d.Method("eth_chainId", eth.Own{Handler: a.identified(appendQuantity)}),
+		d.Method("eth_blockNumber", eth.Own{Handler: a.blockNumber}),
 		jsonrpc.Method{
 			Name: "eth_syncing", Summary: "Returns false: the network is at the head of its nodes.", Result: eth.Result("Syncing status", schema.Boolean),
 			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: eth.Constant([]byte("false")),
 		},
-		d.Method("net_version", eth.Answer{Handler: a.identified(func(out []byte, id uint64) []byte {
+		d.Method("net_version", eth.Own{Handler: a.identified(func(out []byte, id uint64) []byte {
 			return jsonrpc.AppendString(out, strconv.FormatUint(id, 10))
 		})}),
-		d.Method("web3_clientVersion", eth.Answer{Handler: eth.Constant(jsonrpc.AppendString(nil, a.config.ClientVersion))}),
+		d.Method("web3_clientVersion", eth.Own{Handler: eth.Constant(jsonrpc.AppendString(nil, a.config.ClientVersion))}),
 	)
 }
 

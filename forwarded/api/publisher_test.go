@@ -140,10 +140,15 @@ func (c *clients) expect(heads, logs string) {
 	}
 }
 
+// changes answers eth_getFilterChanges.
+func (p *publisher) changes(ctx context.Context, params string) ([]byte, error) {
+	return p.polled.Changes(p.appendUpdates)(ctx, []byte(params), nil)
+}
+
 // poll returns what a filter got.
 func (c *clients) poll(id string) string {
 	c.t.Helper()
-	polled, err := c.p.polled.Changes(c.p.appendUpdates)(c.t.Context(), []byte("["+id+"]"), nil)
+	polled, err := c.p.changes(c.t.Context(), "["+id+"]")
 	if err != nil {
 		c.t.Error(err)
 		return ""

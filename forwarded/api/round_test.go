@@ -116,7 +116,7 @@ func TestFiltersThatJoinAreDroppedWithAFailedRound(t *testing.T) {
 	if !c.p.publish(t.Context()) {
 		t.Error("a round without a common block is postponed")
 	}
-	if out, err := c.p.polled.Changes(c.p.appendUpdates)(t.Context(), []byte("["+string(filter)+"]"), nil); !errors.Is(err, feed.ErrFilterNotFound) {
+	if out, err := c.p.changes(t.Context(), "["+string(filter)+"]"); !errors.Is(err, feed.ErrFilterNotFound) {
 		t.Errorf("the filter of an unrelated chain returned %s, %v", out, err)
 	}
 	c.join()
@@ -156,7 +156,7 @@ func TestUpdatesOfFiltersThatJoinAreBounded(t *testing.T) {
 			t.Errorf("a filter of the last rounds got %q", got)
 		}
 	}
-	if out, err := p.polled.Changes(p.appendUpdates)(t.Context(), []byte("["+joined[0]+"]"), nil); !errors.Is(err, feed.ErrFilterNotFound) {
+	if out, err := p.changes(t.Context(), "["+joined[0]+"]"); !errors.Is(err, feed.ErrFilterNotFound) {
 		t.Errorf("a filter of the first round returned %s, %v", out, err)
 	}
 }
@@ -189,7 +189,7 @@ func TestFilterThatJoinsReturnsUpdatesInParts(t *testing.T) {
 	ctx := context.WithValue(t.Context(), jsonrpc.HolderKey{}, jsonrpc.Holder(shortAnswers(100)))
 	for _, want := range []string{"a", "b", "c", ""} {
 		var hashes []common.Hash
-		out, err := c.p.polled.Changes(c.p.appendUpdates)(ctx, []byte("["+string(added)+"]"), nil)
+		out, err := c.p.changes(ctx, "["+string(added)+"]")
 		if err == nil {
 			err = json.Unmarshal(out, &hashes)
 		}

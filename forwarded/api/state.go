@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"ashlar/eth"
@@ -18,17 +19,23 @@ import (
 
 // stateMethods describes the methods about the state after a block.
 func (a *API) stateMethods(d *eth.Description) []jsonrpc.Method {
+	read := func(name string, own eth.Own) jsonrpc.Method {
+		m := d.Method(name, own)
+		at := slices.IndexFunc(m.Params, func(p jsonrpc.Param) bool { return p.Name == d.Block.Name })
+		m.Handler = a.ofState(name, at)
+		return m
+	}
 	called := parameter.Concerning(calledContract)
 	return []jsonrpc.Method{
-		d.Method("eth_getBalance", eth.Answer{Handler: a.ofState("eth_getBalance", 1)}),
-		d.Method("eth_getCode", eth.Answer{Handler: a.ofState("eth_getCode", 1)}),
-		d.Method("eth_getTransactionCount", eth.Answer{Handler: a.ofState("eth_getTransactionCount", 1)}),
-		d.Method("eth_getStorageAt", eth.Answer{Handler: a.ofState("eth_getStorageAt", 2), Result: eth.Data}),
-		d.Method("eth_getProof", eth.Answer{Handler: a.ofState("eth_getProof", 2), Cost: waiting(100), Result: nodesResult}),
-		d.Method("eth_call", eth.Answer{Handler: a.ofState("eth_call", 1), Cost: waiting(20), Concerns: called}),
-		d.Method("eth_estimateGas", eth.Answer{Handler: a.ofState("eth_estimateGas", 1), Cost: waiting(50), Concerns: called}),
-		d.Method("eth_createAccessList", eth.Answer{Handler: a.ofState("eth_createAccessList", 1), Cost: waiting(50), Concerns: called}),
-		d.Method("eth_simulateV1", eth.Answer{Handler: a.ofState("eth_simulateV1", 1), Cost: waiting(100), Result: nodesResult}),
+		read("eth_getBalance", eth.Own{}),
+		read("eth_getCode", eth.Own{}),
+		read("eth_getTransactionCount", eth.Own{}),
+		read("eth_getStorageAt", eth.Own{Result: eth.Data}),
+		read("eth_getProof", eth.Own{Cost: waiting(100), Result: nodesResult}),
+		read("eth_call", eth.Own{Cost: waiting(20), Concerns: called}),
+		read("eth_estimateGas", eth.Own{Cost: waiting(50), Concerns: called}),
+		read("eth_createAccessList", eth.Own{Cost: waiting(50), Concerns: called}),
+		read("eth_simulateV1", eth.Own{Cost: waiting(100), Result: nodesResult}),
 	}
 }
 
@@ -106,11 +113,12 @@ func namedOnce(message []byte) error {
 
 // feeMethods describes the methods about fees.
 func (a *API) feeMethods(d *eth.Description) []jsonrpc.Method {
+	now := func(name string) jsonrpc.Method { return d.Method(name, eth.Own{Handler: a.ofHead(name)}) }
 	return []jsonrpc.Method{
-		d.Method("eth_gasPrice", eth.Answer{Handler: a.ofHead("eth_gasPrice")}),
-		d.Method("eth_maxPriorityFeePerGas", eth.Answer{Handler: a.ofHead("eth_maxPriorityFeePerGas")}),
-		d.Method("eth_blobBaseFee", eth.Answer{Handler: a.ofHead("eth_blobBaseFee")}),
-		d.Method("eth_feeHistory", eth.Answer{Handler: a.feeHistory, Cost: jsonrpc.Light(50), Result: nodesResult}),
+		now("eth_gasPrice"),
+		now("eth_maxPriorityFeePerGas"),
+		now("eth_blobBaseFee"),
+		d.Method("eth_feeHistory", eth.Own{Handler: a.feeHistory, Cost: jsonrpc.Light(50), Result: nodesResult}),
 	}
 }
 
@@ -152,7 +160,12 @@ func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error
 	if err != nil {
 		return out, err
 	}
-	q := query.Question{Method: "eth_feeHistory", Params: replaced(&args, 1, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+	percentiles := "[]" // geth wants this argument, and the count in hexadecimal
+	if args.Given(2) {
+		percentiles = string(args.Raw(2))
+	}
+	asked := fmt.Sprintf(`["%#x",%s,%s]`, count, block.ByNumber(), percentiles)
+	q := query.Question{Method: "eth_feeHistory", Params: asked, Block: block, History: upstream.Blocks, Fixed: true}
 	q.Before = min(max(count, 1), maxFeeBlocks) - 1
 	return a.ask(ctx, view, q, out)
 }

@@ -12,14 +12,17 @@ import (
 
 // transactionMethods describes the methods about transactions and receipts.
 func (a *API) transactionMethods(d *eth.Description) []jsonrpc.Method {
+	found := func(name string) jsonrpc.Method {
+		return d.Method(name, eth.Own{Handler: a.lookup(name, 1), Result: nodesResult})
+	}
 	return []jsonrpc.Method{
-		d.Method("eth_getTransactionByHash", eth.Answer{Handler: a.lookup("eth_getTransactionByHash", 1), Result: nodesResult}),
-		d.Method("eth_getTransactionByBlockHashAndIndex", eth.Answer{Handler: a.ofHash("eth_getTransactionByBlockHashAndIndex", 2), Result: nodesResult}),
-		d.Method("eth_getTransactionByBlockNumberAndIndex", eth.Answer{
+		found("eth_getTransactionByHash"),
+		d.Method("eth_getTransactionByBlockHashAndIndex", eth.Own{Handler: a.ofHash("eth_getTransactionByBlockHashAndIndex", 2), Result: nodesResult}),
+		d.Method("eth_getTransactionByBlockNumberAndIndex", eth.Own{
 			Handler: a.ofNumber(named{"eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", 2, nil}), Result: nodesResult,
 		}),
-		d.Method("eth_getTransactionReceipt", eth.Answer{Handler: a.lookup("eth_getTransactionReceipt", 1), Result: nodesResult}),
-		d.Method("eth_sendRawTransaction", eth.Answer{Handler: a.send, Cost: jsonrpc.Light(100), ExampleFails: "it sends no transaction"}),
+		found("eth_getTransactionReceipt"),
+		d.Method("eth_sendRawTransaction", eth.Own{Handler: a.send, Cost: jsonrpc.Light(100), ExampleFails: "it sends no transaction"}),
 	}
 }
 
