@@ -126,15 +126,26 @@ func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) erro
 	if err != nil {
 		return err
 	}
-	if err := a.genesis.Config.CheckCompatible(genesis.Config, head.Number, header.Time); err != nil {
-		return fmt.Errorf("%w (want the genesis with which the network was created, or remove the network to begin it anew)", ScheduleError(head.Number, err))
+	if err := CheckSchedule(a.genesis.Config, genesis.Config, head.Number, header.Time); err != nil {
+		return fmt.Errorf("%w (want the genesis with which the network was created, or remove the network to begin it anew)", err)
 	}
 	return writeGenesis(ctx, store, genesis, a.form)
 }
 
-// ScheduleError is an ErrOtherChain for settled blocks up to a number that are under another schedule of forks than
-// expected. It leaves out what the cause suggests, a rewind of geth's own database.
-func ScheduleError(settled uint64, cause *params.ConfigCompatError) error {
+// CheckSchedule returns an ErrOtherChain if the last settled block, which has a number and a time, is under another
+// schedule of forks than expected, or of another chain ID, which no hash has in it.
+func CheckSchedule(stored, given *params.ChainConfig, settled, time uint64) error {
+	if a, b := stored.ChainID, given.ChainID; a != nil && b != nil && a.Cmp(b) != 0 {
+		return fmt.Errorf("%w: its chain ID is %v, and %v is given", ErrOtherChain, a, b)
+	}
+	if cause := stored.CheckCompatible(given, settled, time); cause != nil {
+		return scheduleError(settled, cause)
+	}
+	return nil
+}
+
+// scheduleError leaves out what the cause suggests, a rewind of geth's own database.
+func scheduleError(settled uint64, cause *params.ConfigCompatError) error {
 	stored, given := "none", "none"
 	switch {
 	case cause.StoredTime != nil || cause.NewTime != nil:
@@ -152,7 +163,11 @@ func ScheduleError(settled uint64, cause *params.ConfigCompatError) error {
 			given = cause.NewBlock.String()
 		}
 	}
-	return fmt.Errorf("%w: its blocks up to %d are under another schedule of forks: %s: %s is stored, %s is given", ErrOtherChain, settled, cause.What, stored, given)
+	other := fmt.Errorf("%w: its blocks up to %d are under another schedule of forks: %s", ErrOtherChain, settled, cause.What)
+	if stored == given { // what differs has no block
+		return other
+	}
+	return fmt.Errorf("%w: %s is stored, %s is given", other, stored, given)
 }
 
 // encodeGenesis returns the genesis pointer: its JSON without the accounts.

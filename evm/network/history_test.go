@@ -130,8 +130,13 @@ func TestSchedule(t *testing.T) {
 	for fork, want := range map[string]string{
 		`"osakaTime": 485`: "Osaka fork timestamp: 480 is stored, 485 is given (want the genesis with which the network was created",
 		`"ignored": 0`:     "Osaka fork timestamp: 480 is stored, none is given (want",
+		`"chainId": 4`:     "its chain ID is 3503995874084926, and 4 is given (want",
 	} {
-		moved := map[string]string{flagGenesis: changed(`"osakaTime": 480`, fork)}
+		old := `"osakaTime": 480`
+		if strings.HasPrefix(fork, `"chainId"`) {
+			old = `"chainId": 3503995874084926`
+		}
+		moved := map[string]string{flagGenesis: changed(old, fork)}
 		if _, err := (Family{}).Import(t.Context(), place, moved); !errors.Is(err, archive.ErrOtherChain) || !strings.Contains(err.Error(), want) {
 			t.Errorf("a fork of settled blocks was moved: %v, expected %q", err, want)
 		}

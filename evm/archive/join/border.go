@@ -108,8 +108,8 @@ func (j *join) checkHeaders(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := j.lower().Genesis.Config.CheckCompatible(upper.Genesis.Config, upper.Settled.Number, last.Time); err != nil {
-		return fmt.Errorf("%w: %w", ErrFit, archive.ScheduleError(upper.Settled.Number, err))
+	if err := archive.CheckSchedule(j.lower().Genesis.Config, upper.Genesis.Config, upper.Settled.Number, last.Time); err != nil {
+		return fmt.Errorf("%w: %w", ErrFit, err)
 	}
 	return nil
 }
