@@ -47,22 +47,30 @@ func TestUndoneDestruction(t *testing.T) {
 func TestEtherOfDestroyedContracts(t *testing.T) {
 	s, blocks := crossing(t)
 	const (
-		victim = "6e" + "6001600155" + "6130ff5f526002601ef3" + "5f52" // writes a slot; its code is SELFDESTRUCT(ADDRESS)
-		create = "600f6011%sf0"                                        // CREATE with so much ether
-		call   = "5f5f5f5f5f855af1" + "00"
+		// It writes a slot. Its code is SELFDESTRUCT(ADDRESS), unless it gets ether.
+		victim = "74" + "6001600155" + "67" + "34600657" + "30ff5b00" + "5f5260086018f3" + "5f52"
+		create = "6015600b%sf0" // CREATE with so much ether
+		call   = "5f5f5f5f5f855af1"
+		send   = "5f5f5f5f6001865af1" // CALL with 1 wei
+		// It creates a contract that calls the victim and reverts.
+		undone = "8060301b" + "7f5f5f5f5f5f73" + "0000000000000000000000000000000000000000" + "5af15f5ffd00" + "17" + "5f52" + "601f5f5ff0"
 	)
 	for name, c := range map[string]struct {
-		block uint64
-		ether string
-		want  string
+		block  uint64
+		ether  string
+		called string
+		want   string
 	}{
-		"before Amsterdam":      {ingesttest.CrossingFork - 1, "6001", "map[]"},
-		"Amsterdam":             {uint64(len(blocks)), "6001", "map[balance:0x1]"},
-		"Amsterdam, no balance": {uint64(len(blocks)), "5f", "map[]"},
+		"before Amsterdam":                        {ingesttest.CrossingFork - 1, "6001", call, "map[]"},
+		"before Amsterdam, ether later":           {ingesttest.CrossingFork - 1, "5f", call + send, "map[]"}, // burned at the end
+		"before Amsterdam, an undone destruction": {ingesttest.CrossingFork - 1, "6001", undone, "map[]"},    // as in geth
+		"Amsterdam":              {uint64(len(blocks)), "6001", call, "map[balance:0x1]"},
+		"Amsterdam, ether later": {uint64(len(blocks)), "5f", call + send, "map[balance:0x1]"},
+		"Amsterdam, no balance":  {uint64(len(blocks)), "5f", call, "map[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := common.Address{1}
-			message := map[string]any{"from": from, "value": "0x1", "data": "0x" + victim + fmt.Sprintf(create, c.ether) + call}
+			message := map[string]any{"from": from, "value": "0x1", "data": "0x" + victim + fmt.Sprintf(create, c.ether) + c.called + "00"}
 			config := map[string]any{
 				"tracer": "prestateTracer", "tracerConfig": map[string]any{"diffMode": true},
 				"stateOverrides": map[common.Address]any{from: map[string]any{"balance": "0x1"}},
@@ -74,7 +82,7 @@ func TestEtherOfDestroyedContracts(t *testing.T) {
 			var frames struct{ Calls []struct{ To common.Address } }
 			config["tracer"], config["tracerConfig"] = "callTracer", nil
 			s.ask(t, &frames, "debug_traceCall", message, hexutil.EncodeUint64(c.block), config)
-			if len(frames.Calls) != 2 || frames.Calls[0].To != frames.Calls[1].To {
+			if len(frames.Calls) < 2 || frames.Calls[0].To != frames.Calls[1].To && c.called != undone {
 				t.Fatalf("the call has the frames %v, want a creation and a call of the contract", frames.Calls)
 			}
 			contract := frames.Calls[0].To

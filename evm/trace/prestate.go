@@ -235,8 +235,8 @@ func (t *prestateTracer) appendResult(out []byte) ([]byte, error) {
 	return append(out, '}'), err
 }
 
-// keepsBalance says whether a self-destructed account exists after the run: from Amsterdam on, ether that it
-// sends to itself or gets later is not burned (EIP-8246). geth's tracer counts the account as deleted.
+// keepsBalance says whether an account that ran SELFDESTRUCT has ether after the run: from Amsterdam on, ether that it
+// sends to itself or gets later is not burned (EIP-8246), and so it exists. geth's tracer counts it as deleted.
 func (t *prestateTracer) keepsBalance(address common.Address) bool {
 	return t.chain.IsAmsterdam(t.env.BlockNumber, t.env.Time) && !t.env.StateDB.GetBalance(address).IsZero()
 }

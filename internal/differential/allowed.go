@@ -8,6 +8,7 @@ import (
 
 	"ashlar/internal/jsondiff"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
@@ -98,9 +99,7 @@ func allowances() []allowed {
 			return absent && strings.HasPrefix(q.Method, "debug_trace") && strings.Contains(d.Path, "structLogs[") && strings.HasSuffix(d.Path, ".storage")
 		}},
 		{"Ether of destroyed contracts", func(q question, _, _ answer, d jsondiff.Difference) bool {
-			_, absent := d.A.(jsondiff.Absent)
-			kept, _ := d.B.(map[string]any)
-			return absent && strings.HasPrefix(q.Method, "debug_trace") && balanceAfter.MatchString(d.Path) && len(kept) == 1 && kept["balance"] != nil
+			return strings.HasPrefix(q.Method, "debug_trace") && keepsEther(d)
 		}},
 		{"Limits of calls", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
 			if strings.HasPrefix(q.Method, "debug_trace") && strings.HasPrefix(geth.message(), "execution timeout") {
@@ -166,8 +165,35 @@ func hasUnevenStart(q question) bool {
 	return ok && len(start) != len("0x") && len(start) != len("0x")+2*32
 }
 
-// balanceAfter matches an account after a transaction, in the prestateTracer's diffMode.
-var balanceAfter = regexp.MustCompile(`\.post\.0x[0-9a-f]{40}$`)
+// keepsEther reports whether geth alone counts an account as deleted in the prestateTracer's diffMode: it leaves out the
+// account after the transaction, and has the account before, which had only ether, or its empty slots.
+func keepsEther(d jsondiff.Difference) bool {
+	before, _ := d.A.(map[string]any)
+	after, _ := d.B.(map[string]any)
+	_, onlyAshlar := d.A.(jsondiff.Absent)
+	_, onlyGeth := d.B.(jsondiff.Absent)
+	switch {
+	case onlyAshlar && accountAfter.MatchString(d.Path):
+		return after["balance"] != nil
+	case onlyGeth && accountBefore.MatchString(d.Path):
+		return before["balance"] != nil && before["nonce"] == nil && before["code"] == nil
+	case onlyGeth && slotsBefore.MatchString(d.Path):
+		for _, value := range before {
+			if value != (common.Hash{}).Hex() {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// These match accounts and their slots in the prestateTracer's diffMode.
+var (
+	accountAfter  = regexp.MustCompile(`\.post\.0x[0-9a-f]{40}$`)
+	accountBefore = regexp.MustCompile(`\.pre\.0x[0-9a-f]{40}$`)
+	slotsBefore   = regexp.MustCompile(`\.pre\.0x[0-9a-f]{40}\.storage$`)
+)
 
 // unknownRaw matches geth's error for an unknown hash, which prints the bytes in decimal.
 var unknownRaw = regexp.MustCompile(`^(header|block) #\[[0-9 ]+\] not found$`)
