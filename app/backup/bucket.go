@@ -55,18 +55,21 @@ func openBucket(place, rest string) (*bucket, error) {
 	return &bucket{place: place, client: client, name: name, prefix: prefix}, nil
 }
 
-// checkCredentialsFile returns an error if the environment names a file with credentials that cannot be read, unless it has them
-// itself. The client would send requests without credentials, and the server's answer, access denied, says nothing of the file.
+// checkCredentialsFile returns an error if the environment names a file with credentials that cannot be read, unless they are
+// elsewhere. The client would send requests without credentials, and the server's answer, access denied, says nothing of the file.
 func checkCredentialsFile() error {
 	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
 	if own, err := new(credentials.EnvAWS).Retrieve(); path == "" || err == nil && own.AccessKeyID != "" {
 		return nil
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE: %w", err)
+	_, unread := os.ReadFile(path)
+	if unread == nil {
+		return nil
 	}
-	return f.Close()
+	if other, err := new(credentials.FileAWSCredentials).RetrieveWithCredContext(nil); err == nil && other.AccessKeyID != "" {
+		return nil // in the file of AWS_CONFIG_FILE
+	}
+	return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE: %w", unread)
 }
 
 func (b *bucket) String() string { return b.place }

@@ -104,4 +104,19 @@ func TestCredentialsFile(t *testing.T) {
 	if _, err := openBucket("s3://backups", "backups"); err != nil {
 		t.Errorf("the environment has credentials, and a file is missing: %v", err)
 	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	configured := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(configured, []byte("[default]\naws_access_key_id = key-id\naws_secret_access_key = key-secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CONFIG_FILE", configured)
+	if _, err := openBucket("s3://backups", "backups"); err != nil {
+		t.Errorf("AWS_CONFIG_FILE has credentials, and the other file is missing: %v", err)
+	}
+	t.Setenv("AWS_CONFIG_FILE", "")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir())
+	if _, err := openBucket("s3://backups", "backups"); err == nil || !strings.Contains(err.Error(), "AWS_SHARED_CREDENTIALS_FILE") {
+		t.Errorf("a folder: %v", err)
+	}
 }
