@@ -309,7 +309,7 @@ func TestOpenAdvises(t *testing.T) {
 		at  errorfs.OpKind
 		err error
 	}{
-		"want the user to whom the store's files belong": {errorfs.OpList, syscall.EACCES},
+		"want the user to whom the data directory belongs": {errorfs.OpList, syscall.EACCES},
 		"want a higher limit of open files":              {errorfs.OpCreate, syscall.EMFILE},
 	} {
 		memory := vfs.NewMem()

@@ -89,7 +89,7 @@ func Open(o Options) (*Store, error) {
 	s, err := openDirectory(o)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w (want the user to whom the store's files belong)", err)
+		return nil, fmt.Errorf("%w (want the user to whom the data directory belongs)", err)
 	case isCrowded(err):
 		return nil, fmt.Errorf("%w (want a higher limit of open files: ulimit -n, or LimitNOFILE of systemd)", err)
 	}
