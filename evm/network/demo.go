@@ -69,7 +69,7 @@ func (d demoNetwork) Create(ctx context.Context, p family.Place, blocks uint64) 
 	}
 	i, err := createDemo(ctx, p, shown)
 	if errors.Is(err, archive.ErrOtherChain) {
-		return fmt.Errorf("the directory has the demo of another version (want another directory): %w", err)
+		return fmt.Errorf("the directory has another network %s, such as that of another version (want another directory): %w", p.Name, err)
 	}
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (d demoNetwork) Create(ctx context.Context, p family.Place, blocks uint64) 
 	if served {
 		return i.Close() // a longer past would replace the blocks that were shown
 	}
-	blocks = max(blocks, shown.AmsterdamBlock()) // blocks of now are of Amsterdam by their time
+	blocks = max(blocks, shown.AmsterdamBlock()) // a block that is made now is after the fork's time
 	return errors.Join(d.makePast(ctx, i, blocks), i.Close())
 }
 
@@ -191,7 +191,7 @@ The balance of an account in a token:
 
   curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"{{.Examples.Token}}","data":"{{.Examples.BalanceOfHolder}}"},"latest"]}'
 
-The transfers of that token in ten blocks:
+The transfers of that token in some blocks:
 
   curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"address":"{{.Examples.Token}}","topics":["{{.Examples.TransferTopic}}"],"fromBlock":"{{.PastHex}}","toBlock":"{{.LaterHex}}"}]}'
 

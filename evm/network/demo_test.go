@@ -345,7 +345,7 @@ func TestDemoKeepsItsRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = demoNetwork{shown: another, before: another}.Create(t.Context(), place, 20)
-	if !errors.Is(err, archive.ErrOtherChain) || !strings.Contains(err.Error(), "the demo of another version (want another directory)") {
+	if !errors.Is(err, archive.ErrOtherChain) || !strings.Contains(err.Error(), "such as that of another version (want another directory)") {
 		t.Errorf("the demo of another version: %v", err)
 	}
 }
