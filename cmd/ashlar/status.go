@@ -135,7 +135,7 @@ func upstreams(n *family.Status) string {
 // freeText returns free space. Little of it is given in MiB: a server that refuses writes has less than 0.5 GiB.
 func freeText(bytes int64) string {
 	if bytes < 1<<30 {
-		return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20))
+		return fmt.Sprintf("%d MiB", bytes>>20)
 	}
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
