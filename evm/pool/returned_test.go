@@ -45,19 +45,73 @@ func TestReturnedWithoutSender(t *testing.T) {
 	b.waits("1:0 2:0")
 }
 
-// While the pool cannot follow, it keeps as many transactions of dropped blocks as it may hold, the last ones.
+// fail resets the pool to a head whose state cannot be read.
+func (b *bench) fail(returned types.Transactions) {
+	b.t.Helper()
+	header := &types.Header{Number: big.NewInt(8), Difficulty: new(big.Int), GasLimit: 30_000_000, BaseFee: big.NewInt(gwei), Time: 1e9}
+	if err := b.pool.Reset(b.t.Context(), Head{header, unreadable{b.state, errors.New("no state")}}, returned); err == nil {
+		b.t.Fatal("the pool followed without state")
+	}
+}
+
+// Transactions return in the order of their nonces, also if a later head drops older blocks. In another order, more
+// would wait for an earlier nonce than may.
+func TestReturnedInOrderOfNonces(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.add(b.transfer(1, 0, 2, 1))
+	txs := b.inOrder(0, 140)
+	b.fail(txs[70:])
+	b.fail(txs[:70])
+	b.head(nil)
+	if content := b.pool.ContentFrom(b.address(0)); len(content.Pending) != len(txs) {
+		t.Errorf("%d of %d transactions are pending, and %d wait for an earlier nonce", len(content.Pending), len(txs), len(content.Queued))
+	}
+}
+
+// While the pool cannot follow, it keeps as many transactions of dropped blocks as it may hold: those that others of
+// their sender need first.
 func TestReturningIsBounded(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Transactions = 2
 	b := newBench(t, limits)
-	b.add(b.transfer(0, 0, 2, 1))
-	header := &types.Header{Number: big.NewInt(8), Difficulty: new(big.Int), GasLimit: 30_000_000, BaseFee: big.NewInt(gwei), Time: 1e9}
-	txs := types.Transactions{b.transfer(1, 0, 2, 1), b.transfer(2, 0, 2, 1), b.transfer(3, 0, 2, 1)}
-	if err := b.pool.Reset(t.Context(), Head{header, unreadable{b.state, errors.New("no state")}}, txs); err == nil {
-		t.Fatal("the pool followed without state")
+	b.add(b.transfer(1, 0, 2, 1))
+	txs := b.inOrder(0, 3)
+	b.fail(txs)
+	if left := b.pool.returning; !slices.Equal(left, txs[:2]) {
+		t.Errorf("%d transactions are kept, expected the first two", len(left))
 	}
-	if left := b.pool.returning; !slices.Equal(left, txs[1:]) {
-		t.Errorf("%d transactions are kept, expected the last two", len(left))
+}
+
+// The transactions of dropped blocks that the pool keeps have no more bytes than it may hold.
+func TestBytesOfReturningAreBounded(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Bytes = 1000
+	b := newBench(t, limits)
+	b.add(b.transfer(1, 0, 2, 1))
+	txs := b.inOrder(0, 100)
+	fit, bytes := 0, 0
+	for bytes+int(txs[fit].Size()) <= limits.Bytes {
+		bytes += int(txs[fit].Size())
+		fit++
+	}
+	b.fail(txs[50:])
+	b.fail(txs[:50])
+	if left := b.pool.returning; !slices.Equal(left, txs[:fit]) {
+		t.Errorf("%d transactions are kept, expected the first %d", len(left), fit)
+	}
+}
+
+// A transaction that two branches had is kept once.
+func TestReturningAreKeptOnce(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Transactions = 3
+	b := newBench(t, limits)
+	b.add(b.transfer(1, 0, 2, 1))
+	txs := b.inOrder(0, 3)
+	b.fail(txs[:2])
+	b.fail(txs)
+	if left := b.pool.returning; !slices.Equal(left, txs) {
+		t.Errorf("%d transactions are kept, expected each of three once", len(left))
 	}
 }
 
