@@ -41,7 +41,7 @@ func (p *Pool) addReturning(ctx context.Context) {
 	for _, tx := range returning {
 		err := p.Add(ctx, tx) // may fail: the new branch may include it
 		var unread *StateError
-		if err != nil && ctx.Err() != nil || errors.As(err, &unread) {
+		if errors.As(err, &unread) {
 			left = append(left, tx)
 		}
 	}
