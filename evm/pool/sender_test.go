@@ -54,6 +54,25 @@ func TestNextNonceVisitsNoOthers(t *testing.T) {
 	}
 }
 
+// A sender that can pay for a replacement need not be able to pay for the transaction that it replaces besides.
+func TestReplacementNeedsItsOwnCostOnly(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	next, replacement := b.transfer(0, 1, 2, 1), b.transfer(0, 0, 3, 2)
+	all := new(big.Int).Add(next.Cost(), replacement.Cost()).Int64()
+	for balance, refused := range map[int64]bool{all: false, all - 1: true} {
+		b.pool = New(b.config, DefaultLimits())
+		b.fund(0, 0, balance)
+		b.head(nil)
+		b.add(b.transfer(0, 0, 2, 1))
+		b.add(next)
+		if refused {
+			b.refuse(replacement, "insufficient funds")
+		} else {
+			b.add(replacement)
+		}
+	}
+}
+
 // The sums that a sender keeps are those of its executable transactions, whatever is added, replaced, evicted and included.
 func TestSenderSums(t *testing.T) {
 	for seed := range uint64(4) {
