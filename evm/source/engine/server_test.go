@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +62,27 @@ func post(t *testing.T, s *Server, authorization string, body io.Reader) (status
 // bearer is an Authorization header of this moment.
 func bearer(secret Secret) string {
 	return "Bearer " + token(secret, head, fmt.Sprintf(`{"iat":%d}`, time.Now().Unix()))
+}
+
+// A request that finds no place in time is refused, and counted as such.
+func TestBusyServerRefuses(t *testing.T) {
+	s, err := Listen(t.Context(), ServerConfig{Address: "127.0.0.1:0", Secret: Secret{4}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range bodiesAtOnce {
+		s.places <- struct{}{}
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("{}"))
+	request.Header.Set("Authorization", bearer(Secret{4}))
+	answer := httptest.NewRecorder()
+	s.serve(over, answer, request)
+	if refused := s.Refused(); answer.Code != http.StatusServiceUnavailable || refused[RefusedBusy] != 1 {
+		t.Errorf("answered with %d, and refused are %v, expected 503 and one that is busy", answer.Code, refused)
+	}
 }
 
 func TestServerLetsInWhoKnowsTheSecret(t *testing.T) {
