@@ -104,6 +104,7 @@ type testNode struct {
 	blocks    []*types.Block
 	finalized chain.Ref
 	objects   bool // it has no debug methods
+	witness   any  // of every block; nil: it makes none
 	// alter, if not nil, returns what the node answers instead of a result.
 	alter func(method string, result any) any
 	// held, if not nil, is closed before the node answers [testNodes.AskEach]. It is guarded by the nodes' mu.
@@ -248,6 +249,10 @@ func (n *testNode) result(method string, params []json.RawMessage) (any, error) 
 		method = "" // that no node has
 	}
 	switch method {
+	case witnessMethod:
+		if n.witness != nil {
+			return n.witness, nil
+		}
 	case "eth_getBlockByNumber":
 		var number hexutil.Uint64
 		if err := json.Unmarshal(params[0], &number); err != nil || int(number) >= len(n.blocks) {

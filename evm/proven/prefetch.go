@@ -159,26 +159,35 @@ func (w *wants) list() []Want {
 // in one round if a node makes witnesses, else the accounts and slots that a node names. The account for
 // which ctx is holds the witness until ctx ends.
 //
-// It only waits for nodes. A witness may have many megabytes, which take decodes and hashes: the caller calls it
-// once it may keep a processor busy, and before it reads the state.
-func (s *State) PrefetchBlock(ctx context.Context, block *types.Block) (take func()) {
+// PrefetchBlock only waits for nodes. take decodes and hashes a witness, which may have many megabytes: the caller
+// calls take once it may keep a processor busy, and before it reads the state. take returns false if the witness was
+// invalid. PrefetchBlock may then be called again: it asks another node for a witness. After two invalid ones it only
+// asks what the block accesses, and take returns true.
+func (s *State) PrefetchBlock(ctx context.Context, block *types.Block) (take func() bool) {
 	if witness, ok := s.fetchWitness(ctx, block); ok {
-		return func() { s.takeWitness(witness) }
+		return func() bool { return s.takeWitness(witness) }
 	}
 	wants := newWants()
 	for address, slots := range s.guessBlock(ctx, block) {
 		wants.add(address, slots...)
 	}
 	_ = s.Prefetch(ctx, wants.list()) // what is missing is fetched when it is read
-	return func() {}
+	return func() bool { return true }
 }
+
+// mostInvalid is how many invalid witnesses are fetched for a block. Each node that sent one is set aside, but with
+// many such nodes a request would spend its time on them.
+const mostInvalid = 2
 
 const witnessMethod = "debug_executionWitness"
 
 // fetchWitness fetches the witness of a block, and reports whether there is one, and memory for it.
 func (s *State) fetchWitness(ctx context.Context, block *types.Block) (witness upstream.Answer, ok bool) {
+	s.mu.Lock()
+	invalid := s.invalid
+	s.mu.Unlock()
 	q := aboutBlock(block, witnessMethod)
-	if q.failed != nil {
+	if q.failed != nil || invalid >= mostInvalid {
 		return witness, false
 	}
 	q.Check = func(answer json.RawMessage) error {
@@ -199,8 +208,9 @@ func (s *State) fetchWitness(ctx context.Context, block *types.Block) (witness u
 	return witness, true
 }
 
-// takeWitness decodes a witness. The node that sent one that cannot be decoded is set aside, as it is for other such answers.
-func (s *State) takeWitness(witness upstream.Answer) {
+// takeWitness decodes a witness, and reports whether it was valid. The node that sent one that cannot be decoded is set aside, as it
+// is for other such answers.
+func (s *State) takeWitness(witness upstream.Answer) bool {
 	type answer struct {
 		State []hexutil.Bytes `json:"state"`
 		Codes []hexutil.Bytes `json:"codes"`
@@ -210,7 +220,10 @@ func (s *State) takeWitness(witness upstream.Answer) {
 		if nodes, ok := s.remote.nodes.(interface{ SetAside(string, error) }); ok {
 			nodes.SetAside(witness.Node, err)
 		}
-		return
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.invalid++
+		return false
 	}
 	given := make(map[common.Hash][]byte)
 	for _, blobs := range [][]hexutil.Bytes{decoded.State, decoded.Codes} {
@@ -221,6 +234,7 @@ func (s *State) takeWitness(witness upstream.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given = given
+	return true
 }
 
 // aboutBlock returns a question about the execution of a block. A client may have made up the block (debug_traceBlock), so a node

@@ -12,6 +12,8 @@ import (
 	"ashlar/internal/await"
 	"ashlar/limit"
 	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // slowGuesses are nodes that never finish a guess.
@@ -102,7 +104,7 @@ func TestMemoryOfWitnesses(t *testing.T) {
 	}
 }
 
-// A request that fetches a witness has yielded its heavy slot. What keeps a processor busy is left to when it has one again.
+// A witness is fetched without a heavy slot, and decoded once the request has one again.
 func TestWitnessIsDecodedLater(t *testing.T) {
 	c := newTestChain(t, 3)
 	nodes := newTestNodes(c.node("a"))
@@ -118,26 +120,65 @@ func TestWitnessIsDecodedLater(t *testing.T) {
 	}
 }
 
-// invalidWitnesses are nodes whose witnesses cannot be decoded.
-type invalidWitnesses struct{ *testNodes }
-
-func (n invalidWitnesses) Ask(ctx context.Context, c upstream.Call) (upstream.Answer, error) {
-	if c.Method != witnessMethod {
-		return n.testNodes.Ask(ctx, c)
+// someWitnesses returns nodes, each with its witness.
+func someWitnesses(c *testChain, witnesses ...any) *testNodes {
+	var nodes []*testNode
+	for i, witness := range witnesses {
+		one := c.node(string(rune('a' + i)))
+		one.witness = witness
+		nodes = append(nodes, one)
 	}
-	result := json.RawMessage(`{"state":{}}`)
-	return upstream.Answer{Result: result, Node: "a"}, c.Check(result)
+	return newTestNodes(nodes...)
 }
 
-// A node is set aside for a witness that cannot be decoded.
+// prefetchAgain prefetches a block as long as witnesses are invalid.
+func (s *State) prefetchAgain(t *testing.T, block *types.Block) (rounds int) {
+	for rounds = 1; !s.PrefetchBlock(t.Context(), block)(); rounds++ {
+		if rounds == 10 {
+			t.Fatal("the nodes are asked again and again")
+		}
+	}
+	return rounds
+}
+
+// A node is set aside for a witness that cannot be decoded, and another one is asked. After two of them, or if no other node has a
+// witness, a node guesses what the block reads.
 func TestInvalidWitness(t *testing.T) {
 	c := newTestChain(t, 3)
-	nodes := newTestNodes(c.node("a"))
-	f := follow(t, nodes, 1)
-	f.remote.nodes = invalidWitnesses{nodes}
-	state := f.state(c.blocks[2])
-	state.PrefetchBlock(t.Context(), c.blocks[3])()
-	if aside := !nodes.Status()[0].Usable; len(state.given) != 0 || !aside {
-		t.Errorf("%d nodes of the witness, the node is set aside: %t", len(state.given), aside)
+	invalid, valid := map[string]any{"state": map[string]any{}}, map[string]any{"state": []string{"0x00"}}
+	for _, test := range []struct {
+		name           string
+		witnesses      []any
+		rounds, asked  int
+		given, guesses int
+		usable         []bool
+	}{
+		{"the second is valid", []any{invalid, valid}, 2, 2, 1, 0, []bool{false, true}},
+		{"the second has none", []any{invalid, nil}, 2, 2, 0, 1, []bool{false, true}},
+		{"two are invalid", []any{invalid, invalid, valid}, 3, 2, 0, 1, []bool{false, false, true}},
+	} {
+		nodes := someWitnesses(c, test.witnesses...)
+		state := follow(t, nodes, 1).state(c.blocks[2])
+		rounds := state.prefetchAgain(t, c.blocks[3])
+		if asked, guesses := nodes.count(witnessMethod), nodes.count("debug_traceBlockByHash"); rounds != test.rounds || asked != test.asked ||
+			guesses != test.guesses || len(state.given) != test.given {
+			t.Errorf("%s: %d rounds, %d nodes asked for witnesses and %d for guesses, %d nodes of the trie; expected %d, %d, %d and %d",
+				test.name, rounds, asked, guesses, len(state.given), test.rounds, test.asked, test.guesses, test.given)
+		}
+		for i, one := range nodes.Status() {
+			if one.Usable != test.usable[i] {
+				t.Errorf("%s: node %s is usable: %t", test.name, one.Name, one.Usable)
+			}
+		}
+	}
+}
+
+// A node that answers null has no witness: it is not at fault, and the next node is asked.
+func TestNullWitness(t *testing.T) {
+	c := newTestChain(t, 3)
+	nodes := someWitnesses(c, json.RawMessage("null"), map[string]any{"state": []string{"0x00"}})
+	state := follow(t, nodes, 1).state(c.blocks[2])
+	if rounds := state.prefetchAgain(t, c.blocks[3]); rounds != 1 || len(state.given) != 1 || !nodes.Status()[0].Usable {
+		t.Errorf("%d rounds, %d nodes of the witness, the first node is usable: %t", rounds, len(state.given), nodes.Status()[0].Usable)
 	}
 }

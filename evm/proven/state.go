@@ -22,7 +22,8 @@ type State struct {
 	root *types.Header // once it is known
 	// given are trie nodes and codes of a witness, by their own hash. They are not in the
 	// caches, because nothing has asked for most of them yet.
-	given map[common.Hash][]byte
+	given   map[common.Hash][]byte
+	invalid int // witnesses that could not be decoded
 }
 
 var (

@@ -31,19 +31,19 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if number == 0 {
 		return Input{}, execute.ErrGenesis
 	}
-	take := func() {}
+	var take func() bool
 	input, err := gather(ctx, v.hasRemoteState(number-1, archive.OfState), func(ctx context.Context) (input Input, err error) {
 		input, take, err = v.readInput(ctx, number)
 		return input, err
 	})
 	if err == nil {
-		take()
+		err = takePrefetched(ctx, take, input.Parent.State, input.Block)
 	}
 	return input, err
 }
 
 // readInput reads what the execution of a block needs. take is that of prefetchBlock.
-func (v *View) readInput(ctx context.Context, number uint64) (input Input, take func(), err error) {
+func (v *View) readInput(ctx context.Context, number uint64) (input Input, take func() bool, err error) {
 	v.readInputAhead(ctx, number)
 	stored, err := v.storedInput(ctx, number)
 	if err != nil {
@@ -125,7 +125,7 @@ func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 	if number+1 != block.NumberU64() {
 		return Input{}, &ParentError{block.NumberU64(), number}
 	}
-	take := func() {}
+	var take func() bool
 	parent, err := gather(ctx, v.hasRemoteState(number, archive.OfState), func(ctx context.Context) (execute.Parent, error) {
 		parent, err := v.parent(ctx, number)
 		if err == nil {
@@ -134,7 +134,7 @@ func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 		return parent, err
 	})
 	if err == nil {
-		take()
+		err = takePrefetched(ctx, take, parent.State, block)
 	}
 	return Input{Block: block, Parent: parent}, err
 }
