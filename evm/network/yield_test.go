@@ -27,12 +27,14 @@ import (
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/consensus/beacon"
 	"github.com/ethereum/go-ethereum/consensus/ethash"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/rlp"
 )
 
 // numberedKeys is a [gateway.Keys] whose keys are the texts of their numbers, each of an account of its own.
@@ -50,6 +52,7 @@ type slowNode struct {
 	lacks   string // a method
 	held    string // a method whose calls wait for release
 	arrived atomic.Int32
+	single  atomic.Int32 // questions for accounts or codes
 	release chan struct{}
 	takes   time.Duration // for several questions in one request, such as for the headers that link a block
 }
@@ -64,6 +67,9 @@ func (n *slowNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if n.lacks != "" && bytes.Contains(body, []byte(n.lacks)) {
 		body = bytes.ReplaceAll(body, []byte(n.lacks), []byte("eth_lacking"))
+	}
+	if bytes.Contains(body, []byte("eth_getProof")) || bytes.Contains(body, []byte("eth_getCode")) {
+		n.single.Add(1)
 	}
 	if n.held != "" && bytes.Contains(body, []byte(n.held)) {
 		n.arrived.Add(1)
@@ -237,6 +243,30 @@ func TestCallsThatWaitEndTogether(t *testing.T) {
 					return stats.HeavyRunning+stats.LightRunning+stats.HeavyWaiting+stats.LightWaiting == 0
 				})
 			})
+		}
+	}
+}
+
+// TestTracesUseWitnesses: nothing that a block reads is asked for singly if the node has its witness.
+func TestTracesUseWitnesses(t *testing.T) {
+	_, blocks := counted()
+	raw, err := rlp.EncodeToBytes(blocks[249])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for method, params := range map[string]string{
+		"debug_traceBlockByNumber": `["0xc8"]`,
+		"debug_traceBlock":         `["` + hexutil.Encode(raw) + `"]`,
+	} {
+		for _, lacks := range []string{"", "debug_executionWitness"} {
+			node := &slowNode{lacks: lacks}
+			a := askProven(t, gateway.Limits{}, node)
+			node.single.Store(0)
+			a.compare(1, method, params)
+			a.asking.Wait()
+			if asked := node.single.Load(); (asked > 0) != (lacks != "") {
+				t.Errorf("%s of a node that lacks %q: %d requests for accounts or codes", method, lacks, asked)
+			}
 		}
 	}
 }
