@@ -207,11 +207,11 @@ type ConsensusStatus struct {
 	Forkchoice int64  `json:"lastForkchoice"`   // when it last named a head
 	Behind     uint64 `json:"behind"`           // known blocks to catch up with
 
-	// What the listener for the client has answered since the start; nil for a light client.
+	// Answers counts the answers of the listener for the client; nil for a light client.
 	Answers *ConsensusAnswers `json:"answers,omitempty"`
 }
 
-// ConsensusAnswers is what the listener for a consensus client has answered since the start.
+// ConsensusAnswers counts the answers of the listener for a consensus client since the start.
 type ConsensusAnswers struct {
 	Payloads    map[string]uint64 `json:"payloads"`    // blocks, by the status that they got, in lower case
 	Forkchoices map[string]uint64 `json:"forkchoices"` // heads, likewise
