@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,15 +64,31 @@ const (
 	SurelyExcess
 )
 
+// numberOfBlocks matches words about how many blocks a range may have: the request limit is 5000 blocks.
+var numberOfBlocks = regexp.MustCompile(`\d[\d,_]*[km]? ?blocks?\b`)
+
 // ExcessOf returns whether a node that no other one can replace refuses eth_getLogs because it asks for too much at once, or
-// has taken too long.
+// has taken too long. Some nodes call a long range an internal or temporary error.
 func ExcessOf(e *NodeError) Excess {
-	if IsTooMuch(e) || isLate(e) {
+	if IsTooMuch(e) {
 		return SurelyExcess
 	}
-	why := classify("eth_getLogs", nil, e)
-	if why == answered || why == failed && e.Code == codeInternal {
-		return PerhapsExcess
+	text := plain(e.Message)
+	switch classify("eth_getLogs", nil, e) {
+	case throttled:
+		if e.Code != http.StatusTooManyRequests && numberOfBlocks.MatchString(text) {
+			return PerhapsExcess
+		}
+		return NoExcess
+	case unsupported, pruned:
+		return NoExcess
+	case failed:
+		if containsAny(text, ofAshlar) || strings.Contains(text, "try again later") {
+			return NoExcess
+		}
 	}
-	return NoExcess
+	if isLate(e) {
+		return SurelyExcess
+	}
+	return PerhapsExcess
 }

@@ -46,9 +46,16 @@ func TestExcess(t *testing.T) {
 		{-32000, "these are too many for me", "", PerhapsExcess},
 		{-32602, "invalid params", `"expected a hash"`, PerhapsExcess},
 		{-32603, "oops", "", PerhapsExcess},
+		{-32000, "internal error", "", PerhapsExcess},
+		{19, "Temporary internal error. Please retry", "", PerhapsExcess},
+		{-32000, "service temporarily unavailable", "", PerhapsExcess},
+		{-32000, "eth_getLogs request limit is 5000 blocks", "", PerhapsExcess}, // not of requests
 		{-32011, "no backend is currently healthy to serve traffic", "", PerhapsExcess}, // also if the range is too long
 
 		{429, "Too many requests", "", NoExcess},
+		{429, "request timed out", "", NoExcess},
+		{4444, "request timed out", "", NoExcess},
+		{-32000, "service unavailable: try again later", "", NoExcess},
 		{-32005, "request rate exceeded", "", NoExcess},
 		{-32005, "daily quota exceeded", "", NoExcess},
 		{-32601, "the method eth_getLogs does not exist/is not available", "", NoExcess},
