@@ -12,7 +12,7 @@ import (
 // blocks or the number of logs. They have no common code.
 var tooMuch = []string{
 	"block range", "blocks range", "range too", "range is too", "range exceeds", "range limit", "max range", "range of blocks", "too many blocks",
-	"query returned more than", "more than 10000", "too many results", "response size", "too large", "too many logs", "log response size",
+	"query returned more than", "more than 10000", "too many results", "response size", "too many logs", "log response size",
 	"query timeout", "exceeds the range", "exceed maximum", "exceeds max", "narrow", "smaller range", "logs matched", "result set",
 	"getlogs is limited",         // QuickNode, Base: eth_getLogs is limited to a 10,000 range
 	"blocks distance",            // Cronos, Kava, Ankr: maximum [from, to] blocks distance: 2000
@@ -22,13 +22,16 @@ var tooMuch = []string{
 	"number of requested blocks", // Maximum allowed number of requested blocks is 10000
 	"limit the query to",         // please limit the query to at most 1000 blocks
 	"logs over more",             // cannot get logs over more than 2000 blocks
-	"too big",                    // reth: Response is too big
 	"try paginating",
 }
 
 // tooLong matches refusals with a number among their words: range 47440 exceeds limit of 10000 (Linea, Infura), ranges over
 // 10000 blocks are not supported on freetier (dRPC).
 var tooLong = regexp.MustCompile(`range \d[\d,_]* exceeds|ranges over \d`)
+
+// tooLarge matches refusals because of the range or the answer: Response is too big (reth), response too large (geth). A list
+// of addresses, or the body of a request, may be too large as well, and no shorter range helps then.
+var tooLarge = regexp.MustCompile(`(range|response|answer|results?|output|logs|blocks)( (body|set|is|are|of the upstream node))* too (large|big)|too (large|big) (an? )?(\w+ )?(range|response|answer|result)`)
 
 // notTooMuch are parts of messages with the code of a limit that are not about the range or the logs.
 var notTooMuch = []string{"rate", "requests", "limit exceeded", "request count", "quota", "busy", "try again", "out of service"}
@@ -48,7 +51,7 @@ func IsTooMuch(e *NodeError) bool {
 		_ = json.Unmarshal(e.Data, &explained) // it need not be a text
 		text = strings.ToLower(explained)
 	}
-	if containsAny(text, tooMuch) || tooLong.MatchString(text) {
+	if containsAny(text, tooMuch) || tooLong.MatchString(text) || tooLarge.MatchString(text) {
 		return true
 	}
 	return e.Code == codeLimitExceeded && !containsAny(text, notTooMuch)

@@ -38,6 +38,11 @@ func TestExcess(t *testing.T) {
 		{-32701, "exceed maximum block range: 50000", "", SurelyExcess},
 		{-32000, "Maximum allowed number of requested blocks is 10000", "", SurelyExcess},
 		{-32008, "Response is too big", `"Exceeded max limit of 167772160"`, SurelyExcess},
+		{-32000, "response too large", "", SurelyExcess},
+		{-32000, "the result is too large", "", SurelyExcess},
+		{-32000, "the answer of the upstream node is too large: ask for less", "", SurelyExcess}, // another Ashlar
+		{-32000, "number of blocks is too big", "", SurelyExcess},
+		{-32000, "too large block range", "", SurelyExcess},
 		{-32002, "request timed out", "", SurelyExcess},
 		{-32000, "context deadline exceeded", "", SurelyExcess},
 		{-32005, "some limit was reached", "", SurelyExcess},
@@ -45,11 +50,16 @@ func TestExcess(t *testing.T) {
 		{-32005, "limit exceeded", "", PerhapsExcess}, // BNB Smart Chain, where it means that there are no logs
 		{-32000, "these are too many for me", "", PerhapsExcess},
 		{-32602, "invalid params", `"expected a hash"`, PerhapsExcess},
+		{-32602, "the list of addresses is too big", "", PerhapsExcess},
+		{-32600, "request body too big", "", PerhapsExcess},
+		{-32000, "the call is too large for the upstream nodes: send less data", "", PerhapsExcess},
+		{-32602, "argument too large", "", PerhapsExcess},
+		{-32600, "request entity too large", "", PerhapsExcess},
 		{-32603, "oops", "", PerhapsExcess},
 		{-32000, "internal error", "", PerhapsExcess},
 		{19, "Temporary internal error. Please retry", "", PerhapsExcess},
 		{-32000, "service temporarily unavailable", "", PerhapsExcess},
-		{-32000, "eth_getLogs request limit is 5000 blocks", "", PerhapsExcess}, // not of requests
+		{-32000, "eth_getLogs request limit is 5000 blocks", "", PerhapsExcess},         // not of requests
 		{-32011, "no backend is currently healthy to serve traffic", "", PerhapsExcess}, // also if the range is too long
 
 		{429, "Too many requests", "", NoExcess},

@@ -46,7 +46,7 @@ func TestMeaningOfErrors(t *testing.T) {
 		{&upstream.NodeError{Code: jsonrpc.CodeLimitExceeded, Message: "request rate exceeded"}, upstream.MeansFailure, false},
 		{upstream.ErrUncertain, upstream.MeansAnswer, false}, // it must not be repeated
 		{upstream.ErrCallRefused, upstream.MeansAnswer, false},
-		{upstream.ErrCallTooLarge, upstream.MeansAnswer, true},
+		{upstream.ErrCallTooLarge, upstream.MeansAnswer, false}, // a shorter range does not help
 		{upstream.ErrTooLarge, upstream.MeansAnswer, true},
 		{&chain.TooManyLogs{Limit: 10000, From: 1, To: 5, Fits: true}, upstream.MeansAnswer, true},
 		{check.ErrUncles, upstream.MeansAnswer, false},

@@ -190,6 +190,8 @@ func TestRefusedLogs(t *testing.T) {
 		{19, "Temporary internal error. Please retry", 700, 5001, 40},
 		{-32000, "service temporarily unavailable", 1, 0, 2},
 		{-32005, "limit exceeded", 1, 0, 2},
+		{-32602, "the list of addresses is too big", 1, 0, 2},
+		{-32600, "request body too large", 1, 0, 2},
 		{429, "Too many requests", 1, 0, 1},
 		{-32601, "the method eth_getLogs does not exist/is not available", 1, 0, 1},
 		{4444, "pruned history unavailable", 1, 0, 1},
