@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,11 @@ func TestRefusedLogs(t *testing.T) {
 		most    int    // requests
 	}{
 		{-32000, "maximum [from, to] blocks distance: 2000", 2001, 5001, 4},
+		{-32000, "block range %d exceeds maximum of 1000", 1001, 5001, 8},
+		{-32000, "range %d exceeds maximum of 1000", 1001, 5001, 8},
+		{-32000, "query block range (%d) exceeds server limit (1000)", 1001, 5001, 8},
+		{-32000, "you sent a block range of %d", 1001, 5001, 12},
+		{-32000, "that is not for me: %d blocks", 1001, 5001, 40},
 		{-32002, "request timed out", 700, 5001, 20},
 		{-32000, "that is not for me", 1, 0, 2},
 		{-32000, "that is not for me", 700, 5001, 40},
@@ -206,7 +212,9 @@ func TestRefusedLogs(t *testing.T) {
 				if method != "eth_getLogs" || json.Unmarshal(params[0], &f) != nil || uint64(f.ToBlock-f.FromBlock)+1 < c.least {
 					return nil, nil, false
 				}
-				return nil, &forwardtest.Error{Code: c.code, Message: c.message}, true
+				// Some nodes name the distance of the range that they refuse.
+				message := strings.Replace(c.message, "%d", strconv.Itoa(int(f.ToBlock-f.FromBlock)), 1)
+				return nil, &forwardtest.Error{Code: c.code, Message: message}, true
 			}
 		})
 		var logs []json.RawMessage

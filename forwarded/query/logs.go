@@ -83,8 +83,9 @@ func (s *span) worked(blocks uint64) {
 }
 
 // Logs calls found with the logs that a filter selects, in their order, of which there are
-// at most limit. The range is asked for in parts that the nodes allow. If a part is refused in unknown words, a short
-// one is tried: if it is refused, too, the error is the node's, else the words are about the length.
+// at most limit. The range is asked for in parts that the nodes allow. If a part is refused in words that may be about its
+// length, a short one is tried. If that is refused, too, Logs returns the error; else the parts grow again, up to half of
+// the refused one.
 func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit int, found func(*Log) error) error {
 	switch {
 	case f.Hash != nil:
@@ -110,7 +111,7 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 			case from < to && excess == upstream.PerhapsExcess && !guessed:
 				guessed = true
 				atOnce = (to - from + 1) / 2
-				most = cmp.Or(allowedOf(refusal, from, to), min(guessSpan, atOnce))
+				most = min(guessSpan, atOnce, cmp.Or(allowed(refusal, from, to), guessSpan))
 				continue
 			}
 		}

@@ -64,8 +64,9 @@ func TestLogsOfANode(t *testing.T) {
 	}
 }
 
-// How many blocks a request may have is learned from the words of nodes and providers.
+// The words of nodes and providers say how many blocks a request may have. The length of the one that was refused does not.
 func TestAllowedBlocks(t *testing.T) {
+	const last = 0x10 + 99_998 // of the refused range
 	for text, want := range map[string]uint64{
 		"eth_getLogs is limited to a 10,000 range":                                        10_000,
 		"You can make eth_getLogs requests with up to a 500 block range.":                 500,
@@ -82,14 +83,23 @@ func TestAllowedBlocks(t *testing.T) {
 		"query returned more than 10000 results. Try with this block range [0x10, 0x1f].": 16,
 		"query returned more than 10000 results. Try with this block range [0x11, 0x1f].": 0,
 		"GetLogs query must be smaller than size 1024":                                    0,
+		"block range 99999 exceeds maximum of 1000":                                       1000,
+		"range 99999 exceeds maximum of 1000":                                             1000,
+		"query block range (99999) exceeds server limit (1000)":                           1000,
+		"99999 blocks requested, up to 1000 blocks are allowed":                           1000,
+		"requested a range of 99999 blocks":                                               0,
+		"requested a range of 99998 blocks":                                               0,
+		"block range limit: 60000":                                                        0, // half of it is less
+		"block range 40 exceeds the allowed one":                                          0,
+		"eth_getLogs is limited to 0 - 50 blocks range":                                   50,
 		"limit exceeded": 0,
 	} {
-		if got := allowed(&upstream.NodeError{Message: text}, 0x10); got != want {
+		if got := allowed(&upstream.NodeError{Message: text}, 0x10, last); got != want {
 			t.Errorf("%s: %d blocks, expected %d", text, got, want)
 		}
 	}
 	ronin := &upstream.NodeError{Message: "Invalid params", Data: json.RawMessage(`"requested block range 16777217 exceeds the limit of 200; narrow your fromBlock/toBlock"`)}
-	if got := allowed(ronin, 0x10); got != 200 {
+	if got := allowed(ronin, 0x10, last); got != 200 {
 		t.Errorf("%s: %d blocks, expected 200", ronin.Data, got)
 	}
 }
