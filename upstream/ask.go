@@ -217,7 +217,7 @@ const saysRefused = 4
 func (c *Call) says(err error) int {
 	var node *NodeError
 	switch why, _ := c.faultOf(err); {
-	case errors.As(err, &node) && why == answered:
+	case errors.As(err, &node) && why == answered && !isUnconfirmed(node):
 		return saysRefused
 	case errors.As(err, &node):
 		return 3
@@ -266,7 +266,8 @@ func (p *Pool) await(ctx context.Context, c *Call, tried []*node, comes func(ref
 
 // Broadcast makes a call at several nodes at once, such as sending a transaction, and
 // returns the first answer that is not an error. If there is none, but a node refuses the call, it returns the error
-// that says most; else [ErrUncertain] if a node may have done what the call asks for.
+// that says most; else [ErrUncertain] if a node may have done what the call asks for. If a node may have, and another one
+// knows the transaction, it is [ErrKnown].
 func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) {
 	c.asked = new(askedNodes)
 	first, err := p.await(ctx, &c, nil, comesWithin)
@@ -292,6 +293,7 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 		})
 	}
 	var worst, uncertain error // of the failed attempts: the one that says most; the first that may have been done
+	var known error            // of a node that has the transaction
 	for range chosen {
 		select {
 		case a := <-attempts:
@@ -303,9 +305,15 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			if uncertain == nil && c.mayBeDone(a.err) {
 				uncertain = failure
 			}
+			if node := (*NodeError)(nil); errors.As(a.err, &node) && IsKnown(node) {
+				known = failure
+			}
 		case <-ctx.Done():
 			return Answer{}, ended(ctx, c.Method, c.asked)
 		}
+	}
+	if uncertain != nil && known != nil {
+		return Answer{}, fmt.Errorf("%w: %w, after %v", ErrKnown, known, uncertain)
 	}
 	if uncertain != nil && c.says(worst) < saysRefused {
 		return Answer{}, fmt.Errorf("%w: %s: %w", ErrUncertain, c.Method, uncertain)

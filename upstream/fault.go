@@ -33,6 +33,8 @@ var (
 	ErrCallRefused = errors.New("the node refuses the call")
 	// ErrUncertain means that a node has not answered a call that changes something: it may have done it.
 	ErrUncertain = errors.New("the node has not answered and may have done what it was asked for")
+	// ErrKnown means that a node has not answered a call that sends a transaction, and that another one has it: it was sent.
+	ErrKnown = errors.New("a node has the transaction")
 	// ErrUnsupported means that no node has the method.
 	ErrUnsupported = errors.New("no upstream has the method")
 )

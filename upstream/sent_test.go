@@ -52,6 +52,8 @@ func TestBroadcastUncertain(t *testing.T) {
 		{"too large", status(http.StatusRequestEntityTooLarge), status(http.StatusForbidden), ""},
 		{"Ashlar without nodes", says(-32000, "no node took the transaction: no upstream can answer: try again later"), status(http.StatusForbidden), ""},
 		{"one refuses the transaction", breaks, says(-32000, "nonce too low"), ""},
+		{"Ashlar whose node is late", says(-32000, Unconfirmed(errSlow).Error()), status(http.StatusForbidden), late},
+		{"Ashlar whose node is late, one refuses the transaction", says(-32000, Unconfirmed(errSlow).Error()), says(-32000, "nonce too low"), ""},
 	} {
 		one, other := newFake(t, 7, 10), newFake(t, 7, 10)
 		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Time: 2 * time.Second, Nodes: nodesOf(one, other)})
@@ -72,6 +74,37 @@ func TestBroadcastUncertain(t *testing.T) {
 	p.nodes[0].to.http.CloseIdleConnections() // on which the call may have been sent
 	if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); errors.Is(err, ErrUncertain) || !errors.Is(err, ErrUnavailable) {
 		t.Errorf("no node can be reached: %v", err)
+	}
+}
+
+// A node that knows a transaction has it from one that was sent it and has not answered.
+func TestBroadcastKnown(t *testing.T) {
+	breaks := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	says := func(code int, message string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": 1, "error": NodeError{Code: code, Message: message}})
+		}
+	}
+	known := says(-32000, "already known")
+	for _, c := range []struct {
+		name       string
+		one, other func(http.ResponseWriter, *http.Request)
+		want       bool
+	}{
+		{"broken off", breaks, known, true},
+		{"late", says(-32002, "request timed out"), known, true},
+		{"known to both", known, known, false},
+		{"one throttled", says(-32005, "rate limit exceeded"), known, false},
+		{"of another type", breaks, says(-32000, "unknown transaction type"), false},
+	} {
+		one, other := newFake(t, 7, 10), newFake(t, 7, 10)
+		p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(one, other)})
+		usable(t, p, 2)
+		answersWith(one, "send", c.one)
+		answersWith(other, "send", c.other)
+		if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); err == nil || errors.Is(err, ErrKnown) != c.want {
+			t.Errorf("%s: %v, expected that the transaction is known: %t", c.name, err, c.want)
+		}
 	}
 }
 

@@ -138,6 +138,8 @@ func (c *checked) send(ctx context.Context, raw []byte) error {
 	_, err = c.nodes.Broadcast(ctx, upstream.Call{Method: "eth_sendRawTransaction", Params: params, Once: true}, sendTo)
 	var refused *upstream.NodeError
 	switch {
+	case errors.Is(err, upstream.ErrKnown):
+		return nil
 	case errors.As(err, &refused) && upstream.Meaning(refused) == upstream.MeansAnswer:
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: refused.Message}
 	case errors.Is(err, upstream.ErrUncertain):

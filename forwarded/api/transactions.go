@@ -2,12 +2,18 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"ashlar/eth"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
 	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // transactionMethods describes the methods about transactions and receipts.
@@ -33,6 +39,11 @@ func (a *API) send(ctx context.Context, params, out []byte) ([]byte, error) {
 		return out, args.Err
 	}
 	answer, err := a.chain.Send(ctx, replaced(&args, 0, string(args.Raw(0))))
+	if errors.Is(err, upstream.ErrKnown) {
+		if hash, ok := hashOf(args.Raw(0)); ok {
+			return fmt.Appendf(out, `"%#x"`, hash), nil
+		}
+	}
 	switch {
 	case errors.Is(err, upstream.ErrUncertain):
 		return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: upstream.Unconfirmed(err).Error()}
@@ -40,4 +51,14 @@ func (a *API) send(ctx context.Context, params, out []byte) ([]byte, error) {
 		return out, err
 	}
 	return appendResult(ctx, out, answer)
+}
+
+// hashOf returns the hash of a transaction in binary form, if its type is one of Ethereum's. Chains have others.
+func hashOf(param json.RawMessage) (hash common.Hash, ok bool) {
+	var raw hexutil.Bytes
+	tx := new(types.Transaction)
+	if json.Unmarshal(param, &raw) != nil || tx.UnmarshalBinary(raw) != nil {
+		return hash, false
+	}
+	return tx.Hash(), true
 }

@@ -14,6 +14,8 @@ import (
 	"ashlar/forwarded/forwardtest"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // A network answers whatever its nodes do: one is down, one of another chain.
@@ -362,6 +364,31 @@ func TestSendWithoutAnswer(t *testing.T) {
 		}
 	})
 	w.expect("eth_sendRawTransaction", `["0x1234"]`, "-32000 no node confirmed the transaction: one broke off before its answer and may have taken it: sending the same transaction again is harmless")
+}
+
+// A transaction that one node has not answered, and another one has, is sent: the client gets its hash.
+func TestSendKnown(t *testing.T) {
+	lost, other := node(t, forwardtest.Chain{Head: 10}), node(t, forwardtest.Chain{Head: 10})
+	w := serve(t, newStore(t), nil, lost, other)
+	w.allUsed()
+	for n, e := range map[*forwardtest.Node]forwardtest.Error{lost: {Code: -32002, Message: "request timed out"}, other: {Code: -32000, Message: "already known"}} {
+		n.Set(func(n *forwardtest.Node) {
+			n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+				return nil, &e, method == "eth_sendRawTransaction"
+			}
+		})
+	}
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := types.MustSignNewTx(key, types.HomesteadSigner{}, &types.LegacyTx{Gas: 21_000})
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expect("eth_sendRawTransaction", fmt.Sprintf(`["%#x"]`, raw), `"`+tx.Hash().Hex()+`"`)
+	w.expect("eth_sendRawTransaction", `["0x7f12"]`, "-32000 already known") // of a type that only the chain has
 }
 
 // A node that sends another block is set aside, and the answer comes from another one.
