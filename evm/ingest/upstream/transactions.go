@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"ashlar/evm/source/node"
@@ -18,31 +17,36 @@ var errNoneToSend = errors.New("no upstream can be reached to pass the transacti
 
 // Send sends a transaction in binary form to the node with the best head that judges it. A
 // [*node.RefusedError] is that node's rejection, or if none does, the first one's reason not to. A
-// node that gave no answer may have taken the transaction and announced it, so it is sent if the
+// node that gave no answer, or failed, may have taken the transaction and announced it, so it is sent if the
 // next one knows it already. If no node judges it, the error is an [*upstream.UnconfirmedError].
 func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 	choices, _ := p.choices(time.Now())
-	var lost error // an answer
+	var lost error // of the first node that may have taken it
 	unjudged := errNoneToSend
 	for _, c := range choices {
 		err := c.node.Send(ctx, raw)
-		var refused *node.RefusedError
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case errors.As(err, &refused) && !ofNode(refused):
-			if lost != nil && strings.Contains(strings.ToLower(refused.Message), "already known") {
-				return nil
-			}
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
 		}
-		if lost == nil && refused == nil && !errors.Is(err, node.ErrNotSent) {
+		var refused *node.RefusedError
+		if errors.As(err, &refused) {
+			said := &upstream.NodeError{Code: refused.Code, Message: refused.Message}
+			switch mayBeDone := upstream.MayBeDone(sending, said); {
+			case lost != nil && upstream.IsKnown(said):
+				return nil
+			case !mayBeDone && !upstream.IsOfNode(sending, said):
+				return err
+			case mayBeDone && lost == nil:
+				lost = said
+			}
+			if errors.Is(unjudged, errNoneToSend) {
+				unjudged = err
+			}
+		} else if lost == nil && !errors.Is(err, node.ErrNotSent) {
 			lost = err
 		}
-		if refused != nil && errors.Is(unjudged, errNoneToSend) {
-			unjudged = err
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		c.log.Warn("send transaction to upstream failed", "error", err)
 	}
@@ -52,10 +56,8 @@ func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 	return unjudged
 }
 
-// ofNode reports whether a node refuses a transaction for a reason of its own.
-func ofNode(refused *node.RefusedError) bool {
-	return upstream.IsOfNode("eth_sendRawTransaction", &upstream.NodeError{Code: refused.Code, Message: refused.Message})
-}
+// sending is the method that sends a transaction.
+const sending = "eth_sendRawTransaction"
 
 // followPool reports the transactions in a node's pool until ctx is done, or the node turns
 // out not to support it. Failures here do not affect the use of the node's blocks. It

@@ -55,6 +55,9 @@ func (h *heard) has(tx *types.Transaction) bool {
 	return h.hashes[tx.Hash()]
 }
 
+// unconfirmedLate is what a client is told whose transaction a node may have taken that was late.
+const unconfirmedLate = "no node confirmed the transaction: one did not answer in time and may have taken it"
+
 // A transaction goes to the node with the best head that answers, and its verdict is
 // returned.
 func TestSend(t *testing.T) {
@@ -71,6 +74,10 @@ func TestSend(t *testing.T) {
 	known := &node.RefusedError{Code: -32000, Message: "already known"}
 	busy := &node.RefusedError{Code: -32005, Message: "daily request count exceeded, request rate limited"}
 	closed := &node.RefusedError{Code: -32601, Message: "the method eth_sendRawTransaction does not exist/is not available"}
+	late := &node.RefusedError{Code: -32002, Message: "request timed out"}
+	broken := &node.RefusedError{Code: -32603, Message: "internal error"}
+	unconfirmed := &node.RefusedError{Code: -32000, Message: unconfirmedLate + ": sending the same transaction again is harmless"}
+	empty := &node.RefusedError{Code: -32000, Message: "no node took the transaction: no upstream can answer: try again later"}
 	for _, test := range []struct {
 		name            string
 		best, lagging   error
@@ -87,6 +94,12 @@ func TestSend(t *testing.T) {
 		{"not offered by the best, refused by the other", closed, refusal, refusal, 8, 5},
 		{"not offered by the best, too many requests for the other", closed, busy, closed, 9, 6},
 		{"too many requests for the best, not sent to the other", busy, node.ErrNotSent, busy, 10, 7},
+		{"the best was late, and gave it to the other", late, known, nil, 11, 8},
+		{"the best failed, and gave it to the other", broken, known, nil, 12, 9},
+		{"too many requests for the best, known to the other", busy, known, known, 13, 10},
+		{"a node behind the best was late, taken by the other", unconfirmed, nil, nil, 14, 11},
+		{"a node behind the best was late, known to the other", unconfirmed, known, nil, 15, 12},
+		{"an Ashlar without nodes, known to the other", empty, known, known, 16, 13},
 	} {
 		best.set(func() { best.refusal = test.best })
 		lagging.set(func() { lagging.refusal = test.lagging })
@@ -97,15 +110,17 @@ func TestSend(t *testing.T) {
 			t.Errorf("%s: sent %d and %d times, expected %d and %d", test.name, len(best.sent), len(lagging.sent), test.sentTo, test.sentToo)
 		}
 	}
-	const unreached, unconfirmed = "no upstream can be reached", "no node confirmed the transaction: one broke off before its answer and may have taken it"
+	const unreached, unconfirmedLost = "no upstream can be reached", "no node confirmed the transaction: one broke off before its answer and may have taken it"
 	for _, test := range []struct {
 		name          string
 		best, lagging error
 		want          string
 	}{
-		{"without an answer", errDropped, errDropped, unconfirmed},
-		{"too many requests for the best, no answer of the other", busy, errDropped, unconfirmed},
-		{"no answer of the best, not sent to the other", errDropped, node.ErrNotSent, unconfirmed},
+		{"without an answer", errDropped, errDropped, unconfirmedLost},
+		{"too many requests for the best, no answer of the other", busy, errDropped, unconfirmedLost},
+		{"no answer of the best, not sent to the other", errDropped, node.ErrNotSent, unconfirmedLost},
+		{"the best was late, too many requests for the other", late, busy, unconfirmedLate},
+		{"a node behind the best was late, and the other fails", unconfirmed, broken, unconfirmedLate},
 		{"sent to none", node.ErrNotSent, node.ErrNotSent, unreached},
 	} {
 		best.set(func() { best.refusal = test.best })
