@@ -78,7 +78,7 @@ const (
 
 // ofAshlar are parts of messages with which another Ashlar says that neither it nor a node of it can do what a call asks for.
 // Those of older ones do not end with "try again later", and name what is not stored, or a problem.
-var ofAshlar = []string{"no upstream can answer", "node's answer is false", "no head yet", "out of service", networkNotAllowed}
+var ofAshlar = []string{"no upstream can answer", "no upstream node can answer", "the server is busy: try again later", "node's answer is false", "no head yet", "out of service", networkNotAllowed}
 
 // patterns of messages, in lower case, by what they mean. Nodes and providers have no common
 // codes. The first match counts. Exceptions of geth's tracers in JavaScript, which clients write and

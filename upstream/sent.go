@@ -92,11 +92,8 @@ func (c *Call) mayBeDone(err error) bool {
 // undone reports whether a call that has failed cannot have been done: it did not reach the node, or was refused
 // before it.
 func undone(err error) bool {
-	return refuses(err) || errors.Is(err, ErrCallTooLarge) || IsUnsent(err)
+	return refuses(err) || errors.Is(err, ErrCallTooLarge) || errors.Is(err, errUnsent)
 }
 
-// IsUnsent reports whether a call did not reach the node, because there was no connection to it.
-func IsUnsent(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial"
-}
+// errUnsent means that a call did not reach the node, because there was no connection to it.
+var errUnsent = errors.New("there is no connection to the node")

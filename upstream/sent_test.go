@@ -4,7 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +56,8 @@ func TestBroadcastUncertain(t *testing.T) {
 		{"both refuse", status(http.StatusForbidden), status(http.StatusTooManyRequests), ""},
 		{"too large", status(http.StatusRequestEntityTooLarge), status(http.StatusForbidden), ""},
 		{"Ashlar without nodes", says(-32000, "no node took the transaction: no upstream can answer: try again later"), status(http.StatusForbidden), ""},
+		{"forwarding Ashlar without nodes", says(-32000, "no upstream node can answer now: try again later"), status(http.StatusForbidden), ""},
+		{"busy Ashlar", says(-32005, "the server is busy: try again later"), status(http.StatusForbidden), ""},
 		{"one refuses the transaction", breaks, says(-32000, "nonce too low"), ""},
 		{"Ashlar whose node is late", says(-32000, Unconfirmed(errSlow).Error()), status(http.StatusForbidden), late},
 		{"Ashlar whose node is late, one refuses the transaction", says(-32000, Unconfirmed(errSlow).Error()), says(-32000, "nonce too low"), ""},
@@ -74,6 +81,29 @@ func TestBroadcastUncertain(t *testing.T) {
 	p.nodes[0].to.http.CloseIdleConnections() // on which the call may have been sent
 	if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); errors.Is(err, ErrUncertain) || !errors.Is(err, ErrUnavailable) {
 		t.Errorf("no node can be reached: %v", err)
+	}
+}
+
+// A transaction for which there is no connection, because of TLS for example, has not been sent.
+func TestBroadcastUnsent(t *testing.T) {
+	node := newFake(t, 7, 10)
+	to, err := url.Parse(node.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(to))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: nodesOf(node)})
+	usable(t, p, 1)
+	for name, address := range map[string]string{"an unknown certificate": secure.URL, "no TLS": "https" + strings.TrimPrefix(node.URL, "http")} {
+		if p.nodes[0].to.template.URL, err = url.Parse(address); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); errors.Is(err, ErrUncertain) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

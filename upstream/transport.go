@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"ashlar/endpoint"
@@ -141,14 +143,19 @@ var errNoBatch = errors.New("the node refused a batch")
 // post sends a body and returns that of the answer. The lease is for the answer and for a copy
 // of it, which decoding makes.
 func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) ([]byte, error) {
-	r := t.template.WithContext(ctx)
+	var connected atomic.Bool
+	r := t.template.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}))
 	r.ContentLength = int64(len(text))
 	// If the node has closed an idle connection, the body is sent again on another one.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	r.Body, _ = r.GetBody()
 	answer, err := t.http.Do(r)
 	if err != nil {
-		return nil, endpoint.WithoutURL(err)
+		err = endpoint.WithoutURL(err)
+		if !connected.Load() {
+			err = fmt.Errorf("%w: %w", errUnsent, err)
+		}
+		return nil, err
 	}
 	defer answer.Body.Close()
 	body, err := t.read(answer.Body, lease)
