@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,6 +90,7 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
+// errConnect means that there is no connection to the node, so a call has not been sent.
 var errConnect = errors.New("connect")
 
 // isUnsent reports whether a call failed because there was no connection to the node.
@@ -96,6 +98,9 @@ func isUnsent(err error) bool {
 	var dial *net.OpError
 	return errors.Is(err, errConnect) || errors.As(err, &dial) && dial.Op == "dial"
 }
+
+// overHTTP reports whether each call is an HTTP request, and not a message on a WebSocket.
+func (c *Client) overHTTP() bool { return strings.HasPrefix(c.name, "http") }
 
 // isThrottled reports whether a node, or a proxy before it, wants fewer requests.
 func isThrottled(err error) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -402,7 +403,7 @@ func TestHeadersAreCompleted(t *testing.T) {
 	}
 }
 
-// Whether a node may have a transaction is known after an HTTP status.
+// A node does not have a transaction that it, or a proxy before it, has refused with an HTTP status.
 func TestNotSent(t *testing.T) {
 	for status, want := range map[int]bool{
 		http.StatusForbidden: true, http.StatusTooManyRequests: true, http.StatusRequestTimeout: false, http.StatusBadGateway: false, http.StatusGatewayTimeout: false,
@@ -417,5 +418,25 @@ func TestNotSent(t *testing.T) {
 		}
 		client.Close()
 		server.Close()
+	}
+}
+
+// A node to which there is no connection because of TLS does not have a transaction.
+func TestNotSentByTLS(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	for name, address := range map[string]string{"an unknown certificate": secure.URL, "no TLS": "https" + strings.TrimPrefix(plain.URL, "http")} {
+		client, err := node.New(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Send(t.Context(), []byte{1}); !errors.Is(err, node.ErrNotSent) {
+			t.Errorf("%s: %v", name, err)
+		}
+		client.Close()
 	}
 }
