@@ -15,6 +15,7 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
+	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -68,10 +69,11 @@ var errTakesNone = &jsonrpc.Error{
 // includedExample is why examples of sending are answered with an error.
 const includedExample = "The example is a transaction that a block has already, so it is refused. Replace it with one that you have signed."
 
-// sendErrors are the usual reasons why a transaction is not taken.
+// sendErrors are the usual reasons why a transaction is not taken, or not known to be.
 func sendErrors() (all []*jsonrpc.Error) {
 	for _, message := range []string{
 		"nonce too low", "already known", "replacement transaction underpriced", "insufficient funds for gas * price + value",
+		upstream.Unconfirmed(context.DeadlineExceeded).Error(),
 	} {
 		all = append(all, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: message})
 	}
