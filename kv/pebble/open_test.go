@@ -310,7 +310,7 @@ func TestOpenAdvises(t *testing.T) {
 		err error
 	}{
 		"want the user to whom the data directory belongs": {errorfs.OpList, syscall.EACCES},
-		"want a higher limit of open files":              {errorfs.OpCreate, syscall.EMFILE},
+		"want a higher limit of open files":                {errorfs.OpCreate, syscall.EMFILE},
 	} {
 		memory := vfs.NewMem()
 		closeStore(t, open(t, pebble.Options{Path: "store", FS: memory}))
