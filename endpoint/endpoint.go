@@ -1,13 +1,16 @@
 // Package endpoint parses the URLs of upstream nodes, and keeps them out of errors and
-// logs: many providers put an API key in the path.
+// logs: many providers put an API key in the path. It also tells whether a request reached a node.
 package endpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Parse parses the URL of a node, which must have one of the schemes and a host.
@@ -53,4 +56,13 @@ func WithoutURL(err error) error {
 		return about.Err
 	}
 	return err
+}
+
+// Traced returns a context for an HTTP request, and a function that says whether the request has got a connection.
+// Without one, such as one with a valid certificate, nothing was sent. A request that is canceled just after it got a
+// connection may still be sent.
+func Traced(ctx context.Context) (traced context.Context, connected func() bool) {
+	var got atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Store(true) }}
+	return httptrace.WithClientTrace(ctx, trace), got.Load
 }

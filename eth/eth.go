@@ -1,6 +1,6 @@
 // Package eth describes the methods of Ethereum's JSON-RPC API that networks of more than one family answer:
-// names, summaries, parameters, and what the results are. A family adds how it answers them, see [Own]. What needs no
-// chain is answered here.
+// names, summaries, parameters, and what the results are. A family adds how it answers them, see [Own]. Package eth
+// itself answers the methods that need no chain.
 //
 // Names of parameters and results are those of the [execution API's specification].
 //

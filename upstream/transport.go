@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"ashlar/endpoint"
@@ -143,8 +141,8 @@ var errNoBatch = errors.New("the node refused a batch")
 // post sends a body and returns that of the answer. The lease is for the answer and for a copy
 // of it, which decoding makes.
 func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) ([]byte, error) {
-	var connected atomic.Bool
-	r := t.template.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}))
+	ctx, connected := endpoint.Traced(ctx)
+	r := t.template.WithContext(ctx)
 	r.ContentLength = int64(len(text))
 	// If the node has closed an idle connection, the body is sent again on another one.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
@@ -152,7 +150,7 @@ func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) (
 	answer, err := t.http.Do(r)
 	if err != nil {
 		err = endpoint.WithoutURL(err)
-		if !connected.Load() {
+		if !connected() {
 			err = fmt.Errorf("%w: %w", errUnsent, err)
 		}
 		return nil, err

@@ -59,17 +59,18 @@ func openBucket(place, rest string) (*bucket, error) {
 // elsewhere. The client would send requests without credentials, and the server's answer, access denied, says nothing of the file.
 func checkCredentialsFile() error {
 	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
-	if own, err := new(credentials.EnvAWS).Retrieve(); path == "" || err == nil && own.AccessKeyID != "" {
+	if path == "" {
 		return nil
 	}
-	_, unread := os.ReadFile(path)
-	if unread == nil {
+	// The second has those in the file of AWS_CONFIG_FILE, too.
+	local := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}})
+	if found, err := local.GetWithContext(nil); err == nil && found.AccessKeyID != "" {
 		return nil
 	}
-	if other, err := new(credentials.FileAWSCredentials).RetrieveWithCredContext(nil); err == nil && other.AccessKeyID != "" {
-		return nil // in the file of AWS_CONFIG_FILE
+	if _, err := os.ReadFile(path); err != nil {
+		return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE: %w", err)
 	}
-	return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE: %w", unread)
+	return nil
 }
 
 func (b *bucket) String() string { return b.place }

@@ -36,7 +36,8 @@ func (p *Pool) AwaitHead(ctx context.Context, reached func(*types.Header) bool) 
 	return err
 }
 
-// Patience returns for how long AwaitHead waits now at most. It is 0 or negative if calls have waited for the pool for long enough.
+// Patience returns for how long AwaitHead waits now at most, and begins to count that time. It is 0 or negative if calls
+// have waited for the pool for long enough.
 func (p *Pool) Patience() time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

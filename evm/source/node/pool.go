@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http/httptrace"
 	"slices"
-	"sync/atomic"
+
+	"ashlar/endpoint"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -33,8 +33,7 @@ var ErrNotSent = errors.New("the transaction was not sent")
 // Send sends a transaction in its binary form to the node. A [*RefusedError] means that the
 // node rejected it; after any other error except [ErrNotSent] it is unknown whether the node accepted it.
 func (c *Client) Send(ctx context.Context, raw []byte) error {
-	var connected atomic.Bool // over HTTP; without a connection, such as one with a valid certificate, nothing is sent
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	ctx, connected := endpoint.Traced(ctx)
 	err := c.call(ctx, new(common.Hash), "eth_sendRawTransaction", hexutil.Bytes(raw))
 	if err == nil {
 		return nil
@@ -43,7 +42,7 @@ func (c *Client) Send(ctx context.Context, raw []byte) error {
 	if errors.As(err, &refused) {
 		return &RefusedError{Code: refused.ErrorCode(), Message: refused.Error()}
 	}
-	if refuses(err) || isThrottled(err) || isUnsent(err) || c.overHTTP() && !connected.Load() {
+	if refuses(err) || isThrottled(err) || isUnsent(err) || c.overHTTP() && !connected() {
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	return err
