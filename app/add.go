@@ -51,7 +51,7 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 		return errStopping
 	default:
 	}
-	if s.network(name) != nil {
+	if s.Network(name) != nil {
 		return fmt.Errorf("network %s is served already", name)
 	}
 	c, err := s.configOf(name)

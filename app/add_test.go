@@ -127,7 +127,7 @@ func TestAddNetworkWhileStopping(t *testing.T) {
 	if err := s.runNetworks(ended(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if err := s.AddNetwork(t.Context(), "second"); !errors.Is(err, errStopping) || s.network("second") != nil {
+	if err := s.AddNetwork(t.Context(), "second"); !errors.Is(err, errStopping) || s.Network("second") != nil {
 		t.Errorf("added: %v", err)
 	}
 }
@@ -136,8 +136,8 @@ func TestAddNetworkWhileStopping(t *testing.T) {
 // to clients before it runs: it could not be taken out of service.
 func TestAddNetworkBeforeAnyRuns(t *testing.T) {
 	s := openedBeside(t, "second")
-	if err := s.AddNetwork(ended(t.Context()), "second"); !errors.Is(err, context.Canceled) || s.network("second") != nil {
-		t.Errorf("added: %v, served: %t", err, s.network("second") != nil)
+	if err := s.AddNetwork(ended(t.Context()), "second"); !errors.Is(err, context.Canceled) || s.Network("second") != nil {
+		t.Errorf("added: %v, served: %t", err, s.Network("second") != nil)
 	}
 }
 

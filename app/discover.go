@@ -39,7 +39,7 @@ func (s *Service) discover(ctx context.Context) error {
 		}
 		failed[""] = err != nil
 		for _, name := range names {
-			if s.network(name) != nil {
+			if s.Network(name) != nil {
 				continue
 			}
 			err := s.AddNetwork(ctx, name)

@@ -127,16 +127,16 @@ func TestStoreDoesNotOpen(t *testing.T) {
 				if text := out.String(); !strings.Contains(text, `"level":"ERROR","msg":"network not served","network":"second"`) {
 					t.Errorf("log: %s", text)
 				}
-				if err := s.AddNetwork(t.Context(), "second"); err == nil || s.network("second") != nil {
+				if err := s.AddNetwork(t.Context(), "second"); err == nil || s.Network("second") != nil {
 					t.Errorf("added before its store opens: %v", err)
 				}
 				s.addFreed(t.Context())
-				if s.network("second") != nil {
+				if s.Network("second") != nil {
 					t.Error("served before its store opens")
 				}
 				mend()
 				freed := !fault.failed && listed != nil
-				if s.addFreed(t.Context()); !freed && s.network("second") != nil {
+				if s.addFreed(t.Context()); !freed && s.Network("second") != nil {
 					t.Error("served again by itself")
 				}
 				if !freed {

@@ -159,7 +159,7 @@ func (s *Service) Reload(c config.Config) error {
 		}
 	}
 	for name := range c.Networks {
-		if s.network(name) == nil {
+		if s.Network(name) == nil {
 			slog.Warn("a network of the configuration is not served: add it with `ashlar network add`, or restart the server", "network", name)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borro
 func (s *Service) hide(name string) (*Network, error) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	n := s.network(name)
+	n := s.Network(name)
 	if n == nil {
 		return nil, fmt.Errorf("network %s: %w", name, control.ErrNotServed)
 	}
@@ -69,7 +69,7 @@ func (s *Service) show(n *Network) error {
 // service is stopping. One that cannot be served is left out, if the configuration still has it. If another
 // command has its store open already, such as the import after `ashlar network remove`, that is no error.
 func (s *Service) takeBack(ctx context.Context, name string) error {
-	if ctx.Err() != nil || s.network(name) != nil {
+	if ctx.Err() != nil || s.Network(name) != nil {
 		return nil
 	}
 	if exists, err := s.stores.Exists(ctx, name); err != nil || !exists {
@@ -77,7 +77,7 @@ func (s *Service) takeBack(ctx context.Context, name string) error {
 	}
 	err := s.AddNetwork(ctx, name)
 	switch {
-	case err == nil || errors.Is(err, errStopping) || s.network(name) != nil:
+	case err == nil || errors.Is(err, errStopping) || s.Network(name) != nil:
 		return nil
 	case !IsUnserved(err) && !errors.Is(err, errUnlisted):
 		u := newFailed(name, err)

@@ -102,7 +102,7 @@ func TestLendNetwork(t *testing.T) {
 	if err := loan.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return s.network("second") != nil })
+	eventually(t, func() bool { return s.Network("second") != nil })
 	stop()
 	askers.Wait()
 	eventually(t, func() bool { // the gateway learns of it last
@@ -130,14 +130,14 @@ func eventually(t *testing.T, holds func() bool) {
 // changes nothing.
 func TestLendNetworkGivenUp(t *testing.T) {
 	s, key := served(t, nil)
-	n := s.network("demo")
+	n := s.Network("demo")
 	if !n.users.Enter() { // as a long request
 		t.Fatal("not in use")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	lent := make(chan error)
 	go func() { _, _, err := s.LendNetwork(ctx, "demo"); lent <- err }()
-	eventually(t, func() bool { return s.network("demo") == nil })
+	eventually(t, func() bool { return s.Network("demo") == nil })
 	cancel()
 	if err := <-lent; !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -87,8 +87,8 @@ func (s *Service) Networks() []*Network {
 	return s.networks
 }
 
-// network returns a served network, nil if it is not served.
-func (s *Service) network(name string) *Network {
+// Network returns a served network, nil if it is not served.
+func (s *Service) Network(name string) *Network {
 	for _, n := range s.Networks() {
 		if n.Name == name {
 			return n

@@ -249,11 +249,11 @@ func (s *Service) addFreed(ctx context.Context) (failed map[string]string) {
 	failed = make(map[string]string)
 	for _, u := range s.Unserved(ctx) {
 		_, listed := s.current.Load().Networks[u.Name]
-		if !listed || !u.unopened || u.Failed || s.network(u.Name) != nil {
+		if !listed || !u.unopened || u.Failed || s.Network(u.Name) != nil {
 			continue
 		}
 		err := s.AddNetwork(ctx, u.Name)
-		if err != nil && !errors.Is(err, kv.ErrInUse) && !errors.Is(err, errStopping) && s.network(u.Name) == nil {
+		if err != nil && !errors.Is(err, kv.ErrInUse) && !errors.Is(err, errStopping) && s.Network(u.Name) == nil {
 			failed[u.Name] = err.Error()
 		}
 	}

@@ -218,13 +218,12 @@ func isLoopback(host string) bool {
 // shownBlocks returns how many blocks the examples of a network may name: one that was begun earlier can have fewer than are created
 // for a new one.
 func (d Demo) shownBlocks(ctx context.Context, s *app.Service, n shown) (uint64, error) {
-	for _, served := range s.Networks() {
-		if served.Name == n.Name() {
-			status, err := served.Network.Status(ctx)
-			return min(status.Head, d.Blocks), err
-		}
+	served := s.Network(n.Name())
+	if served == nil {
+		return 0, fmt.Errorf("network %s is not served", n.Name())
 	}
-	return 0, fmt.Errorf("network %s is not served", n.Name())
+	status, err := served.Network.Status(ctx)
+	return min(status.Head, d.Blocks), err
 }
 
 // introduce prints the address, a new key and example calls.

@@ -61,19 +61,11 @@ func TestDemoTakesContracts(t *testing.T) {
 }
 
 // introduce runs a demo until the test ends, and returns what it prints first.
-func introduce(t *testing.T, blocks uint64) (text string) {
+func introduce(t *testing.T, blocks uint64) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
-	out, ended := make(introduced), make(chan error, 1)
-	demo := Demo{Listen: "127.0.0.1:0", Blocks: blocks, Interval: 100 * time.Millisecond}
-	go func() { ended <- demo.Run(ctx, whole(out)) }()
-	select {
-	case text = <-out:
-	case err := <-ended:
-		stop()
-		t.Fatalf("the demo ended before it was introduced: %v", err)
-	}
+	text, ended := runDemo(ctx, t, Demo{Listen: "127.0.0.1:0", Blocks: blocks, Interval: 100 * time.Millisecond})
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {

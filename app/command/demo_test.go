@@ -29,6 +29,19 @@ func (i introduced) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
+// runDemo runs a demo until ctx ends. It returns the introduction, and where the demo's end is reported.
+func runDemo(ctx context.Context, t *testing.T, demo Demo) (text string, ended <-chan error) {
+	t.Helper()
+	out, end := make(introduced), make(chan error, 1)
+	go func() { end <- demo.Run(ctx, whole(out)) }()
+	select {
+	case text = <-out:
+	case err := <-end:
+		t.Fatalf("the demo ended before it was introduced: %v", err)
+	}
+	return text, end
+}
+
 var curlLine = regexp.MustCompile(`curl -s (\S+) -H 'Content-Type: application/json' -d '(.*)'`)
 
 // What the demo prints can be pasted and is answered, new blocks come, the key
@@ -38,16 +51,7 @@ func TestDemo(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	out := make(introduced)
-	ended := make(chan error, 1)
-	demo := Demo{Listen: "127.0.0.1:0", Blocks: 60, Interval: 20 * time.Millisecond}
-	go func() { ended <- demo.Run(ctx, whole(out)) }()
-	var text string
-	select {
-	case text = <-out:
-	case err := <-ended:
-		t.Fatalf("the demo ended before it was introduced: %v", err)
-	}
+	text, ended := runDemo(ctx, t, Demo{Listen: "127.0.0.1:0", Blocks: 60, Interval: 20 * time.Millisecond})
 	lines := curlLine.FindAllStringSubmatch(text, -1)
 	if len(lines) != 6 {
 		t.Fatalf("%d curl lines, expected 6:\n%s", len(lines), text)
@@ -218,16 +222,7 @@ func TestDemoGoesOnWithFewerBlocks(t *testing.T) {
 	for _, blocks := range []uint64{30, 3000} {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		out, ended := make(introduced), make(chan error, 1)
-		go func() {
-			ended <- Demo{Data: data, Listen: "127.0.0.1:0", Blocks: blocks, Interval: 100 * time.Millisecond}.Run(ctx, whole(out))
-		}()
-		var text string
-		select {
-		case text = <-out:
-		case err := <-ended:
-			t.Fatalf("the demo ended before it was introduced: %v", err)
-		}
+		text, ended := runDemo(ctx, t, Demo{Data: data, Listen: "127.0.0.1:0", Blocks: blocks, Interval: 100 * time.Millisecond})
 		lines := curlLine.FindAllStringSubmatch(text, -1)
 		for _, line := range lines[1:] { // the first is the account's first transaction, which is known then
 			if answer := post(t, line[1], line[2], http.StatusOK); answer.Error != nil {

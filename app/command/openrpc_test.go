@@ -64,15 +64,14 @@ func (m *openRPCMethod) params(t *testing.T) []any {
 func TestOpenRPCExamples(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
-	out, ended := make(introduced), make(chan error, 1)
-	go func() { ended <- (Demo{Listen: "127.0.0.1:0", Blocks: 60, Interval: time.Minute}).Run(ctx, whole(out)) }()
+	text, ended := runDemo(ctx, t, Demo{Listen: "127.0.0.1:0", Blocks: 60, Interval: time.Minute})
 	defer func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	}()
-	lines := curlLine.FindAllStringSubmatch(<-out, -1)
+	lines := curlLine.FindAllStringSubmatch(text, -1)
 	for name, test := range map[string]struct {
 		url   string
 		aside []string // methods that cannot be called here
