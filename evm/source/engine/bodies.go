@@ -29,7 +29,7 @@ func (a *API) bodiesByHash(withLists bool) jsonrpc.Handler {
 			return out, invalidParams(err.Error())
 		}
 		if len(wanted) > maxBodies {
-			return out, tooLarge(uint64(len(wanted)))
+			return out, tooLarge(uint64(len(wanted)), "bodies", maxBodies)
 		}
 		return appendBodies(ctx, out, withLists, len(wanted), func(i int) (*Body, bool, error) {
 			body, err := a.config.Chain.Body(ctx, wanted[i])
@@ -56,7 +56,7 @@ func (a *API) bodiesByRange(withLists bool) jsonrpc.Handler {
 			return out, invalidParams(fmt.Sprintf("start %d, count %d: expected both to be at least 1", start, count))
 		}
 		if count > maxBodies {
-			return out, tooLarge(count)
+			return out, tooLarge(count, "bodies", maxBodies)
 		}
 		return appendBodies(ctx, out, withLists, int(count), func(i int) (*Body, bool, error) {
 			at := start + uint64(i)
@@ -66,10 +66,6 @@ func (a *API) bodiesByRange(withLists bool) jsonrpc.Handler {
 			return a.config.Chain.BodyAt(ctx, at)
 		})
 	}
-}
-
-func tooLarge(count uint64) *jsonrpc.Error {
-	return fault(codeTooLargeRequest, "Too large request", fmt.Sprintf("%d bodies (want at most %d)", count, maxBodies))
 }
 
 // appendBodies appends an array of up to n bodies, null for those that are nil. The

@@ -173,6 +173,9 @@ func (a *API) Methods() jsonrpc.Handlers {
 		methods["engine_getPayloadBodiesByHash"+v] = a.bodiesByHash(v == "V2")
 		methods["engine_getPayloadBodiesByRange"+v] = a.bodiesByRange(v == "V2")
 	}
+	for _, v := range []string{"V1", "V2", "V3"} {
+		methods["engine_getBlobs"+v] = a.blobs(v)
+	}
 	for _, name := range refused() {
 		methods[name] = refuseBuilding
 	}

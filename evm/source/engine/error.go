@@ -1,6 +1,10 @@
 package engine
 
-import "ashlar/jsonrpc"
+import (
+	"fmt"
+
+	"ashlar/jsonrpc"
+)
 
 // The error codes of the Engine API, in addition to those of JSON-RPC.
 const (
@@ -32,4 +36,9 @@ func unsupportedFork(why string) *jsonrpc.Error {
 
 func invalidAttributes(why string) *jsonrpc.Error {
 	return fault(codePayloadAttributes, "Invalid payload attributes", why)
+}
+
+// tooLarge is the answer to a call that asks for a number of things of a kind.
+func tooLarge(count uint64, kind string, most int) *jsonrpc.Error {
+	return fault(codeTooLargeRequest, "Too large request", fmt.Sprintf("%d %s (want at most %d)", count, kind, most))
 }

@@ -46,7 +46,7 @@ func (v payloadVersion) arguments() int {
 }
 
 // fork says which forks are active.
-type fork struct{ shanghai, cancun, prague, amsterdam, bogota bool }
+type fork struct{ shanghai, cancun, prague, osaka, amsterdam, bogota bool }
 
 // forkAt returns the forks that are active at a time. London is always active.
 func forkAt(rules *params.ChainConfig, time uint64) fork {
@@ -56,8 +56,8 @@ func forkAt(rules *params.ChainConfig, time uint64) fork {
 	}
 	return fork{
 		shanghai: rules.IsShanghai(london, time), cancun: rules.IsCancun(london, time),
-		prague: rules.IsPrague(london, time), amsterdam: rules.IsAmsterdam(london, time),
-		bogota: rules.IsBogota(london, time),
+		prague: rules.IsPrague(london, time), osaka: rules.IsOsaka(london, time),
+		amsterdam: rules.IsAmsterdam(london, time), bogota: rules.IsBogota(london, time),
 	}
 }
 

@@ -366,7 +366,8 @@ func TestForkchoices(t *testing.T) {
 func TestIdentification(t *testing.T) {
 	api := New(Config{Chain: new(listener), Rules: rules(), Client: ClientVersion{Code: "AS", Name: "Ashlar", Version: "v1", Commit: "0x01020304"}})
 	methods := api.Methods()
-	const capabilities = `["engine_forkchoiceUpdatedV1","engine_forkchoiceUpdatedV2","engine_forkchoiceUpdatedV3","engine_forkchoiceUpdatedV4","engine_getClientVersionV1",` +
+	const capabilities = `["engine_forkchoiceUpdatedV1","engine_forkchoiceUpdatedV2","engine_forkchoiceUpdatedV3","engine_forkchoiceUpdatedV4",` +
+		`"engine_getBlobsV1","engine_getBlobsV2","engine_getBlobsV3","engine_getClientVersionV1",` +
 		`"engine_getPayloadBodiesByHashV1","engine_getPayloadBodiesByHashV2","engine_getPayloadBodiesByRangeV1","engine_getPayloadBodiesByRangeV2",` +
 		`"engine_newPayloadV1","engine_newPayloadV2","engine_newPayloadV3","engine_newPayloadV4","engine_newPayloadV5"]`
 	if got := ask(t, methods, "engine_exchangeCapabilities", []string{"engine_newPayloadV4", "made_up"}); !strings.Contains(got, capabilities) {
