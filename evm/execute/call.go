@@ -36,6 +36,8 @@ type At struct {
 	Header *types.Header // not changed
 	State  evm.State     // after the block
 	Hashes BlockHashes
+
+	sealed *types.Header // whose seal names the author, if Header was made from it; nil: Header
 }
 
 // BlockHashes finds the hashes of the blocks before the one that a call runs at.

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (s *simulation) open() (overriddenState, error) {
 // surround makes the block that the call sees.
 func (s *simulation) surround(overrides *BlockOverrides) error {
 	header := s.at.Header
-	author, err := s.executor.engine.Author(header)
+	author, err := s.executor.engine.Author(cmp.Or(s.at.sealed, header))
 	if err != nil {
 		author = common.Address{} // a block without a seal, as a genesis of clique is
 	}

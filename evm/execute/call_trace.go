@@ -15,7 +15,7 @@ import (
 // TraceCall runs a message call under a tracer. The tracer says how the call ended, also by a
 // revert; an error means that the call was not run.
 func (e *Executor) TraceCall(ctx context.Context, at At, message *Message, options CallOptions, tracer Tracer) error {
-	at.Header = headerForTrace(at.Header, &options.Block)
+	at.sealed, at.Header = at.Header, headerForTrace(at.Header, &options.Block)
 	return e.simulateLasting(ctx, at, options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
 }
 
@@ -35,7 +35,7 @@ func (r *Replay) TraceCall(ctx context.Context, message *Message, options CallOp
 
 // simulate calls run with a simulation in the state before the transaction that runs next. The replay is over then.
 func (r *Replay) simulate(ctx context.Context, header *types.Header, options CallOptions, run func(*simulation) error) error {
-	at := At{Header: header, State: r.parent.State, Hashes: replayHashes{r}}
+	at := At{Header: header, State: r.parent.State, Hashes: replayHashes{r}, sealed: r.block.Header()}
 	return options.limit(ctx, func(ctx context.Context) error {
 		s := r.run.executor.newSimulation(ctx, at)
 		defer s.release()
