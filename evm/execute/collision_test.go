@@ -122,3 +122,48 @@ func TestKeysOfAccountsWithStorage(t *testing.T) {
 		t.Error(err) // the authority's code and nonce are in it
 	}
 }
+
+// A tracer sees an account that has storage alone as it is, without the nonce with which the EVM refuses to
+// create a contract there.
+func TestTracersSeeAccountsWithStorage(t *testing.T) {
+	key, err := crypto.ToECDSA(word(1).Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := common.Address{0x51}
+	genesis := &core.Genesis{Config: osakaConfig(), GasLimit: 8_000_000, Difficulty: new(big.Int), BaseFee: big.NewInt(params.InitialBaseFee), Alloc: types.GenesisAlloc{
+		crypto.PubkeyToAddress(key.PublicKey): {Balance: big.NewInt(params.Ether)},
+		stored:                                {Balance: new(big.Int), Storage: map[common.Hash]common.Hash{word(1): word(7)}},
+		params.WithdrawalQueueAddress:         {Balance: new(big.Int), Code: params.WithdrawalQueueCode},
+		params.ConsolidationQueueAddress:      {Balance: new(big.Int), Code: params.ConsolidationQueueCode},
+	}}
+	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), 1, func(_ int, b *core.BlockGen) {
+		b.AddTx(types.MustSignNewTx(key, b.Signer(), &types.LegacyTx{To: &stored, Value: big.NewInt(1), Gas: 100_000, GasPrice: b.BaseFee()}))
+	})
+	first, err := Genesis(t.Context(), genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor, err := New(genesis.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := newKept()
+	after.put(first)
+	var env *tracing.VMContext
+	var before, afterwards uint64
+	tracer := Tracer{Stop: func(error) {}, Hooks: &tracing.Hooks{
+		OnTxStart: func(started *tracing.VMContext, _ *types.Transaction, _ common.Address) {
+			env = started
+			before = env.StateDB.GetNonce(stored)
+		},
+		OnTxEnd: func(*types.Receipt, error) { afterwards = env.StateDB.GetNonce(stored) },
+	}}
+	parent := Parent{Header: first.Block.Header(), State: after, Ancestors: after}
+	if err := executor.Replay(t.Context(), parent, blocks[0], ReplayOptions{}, func(r *Replay) error { return r.Trace(t.Context(), tracer) }); err != nil {
+		t.Fatal(err)
+	}
+	if balance := env.StateDB.GetBalance(stored); before != 0 || afterwards != 0 || balance.Uint64() != 1 {
+		t.Errorf("a tracer saw the nonces %d and %d, and the balance %d, want 0, 0 and 1", before, afterwards, balance)
+	}
+}

@@ -294,7 +294,9 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 func (r *Replay) apply(machine *vm.EVM, message *core.Message, tx *types.Transaction) error {
 	hooks := machine.Config.Tracer
 	if hooks.OnTxStart != nil {
-		hooks.OnTxStart(machine.GetVMContext(), tx, message.From)
+		env := machine.GetVMContext()
+		env.StateDB = r.run.state.StateDB // without the nonces that only the EVM is to see, see collidingState
+		hooks.OnTxStart(env, tx, message.From)
 	}
 	var receipt *types.Receipt
 	result, err := core.ApplyMessage(machine, message, core.NewGasPool(message.GasLimit))
