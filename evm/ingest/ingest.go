@@ -242,6 +242,10 @@ func (i *Importer) skip(ctx context.Context, block *types.Block) error {
 		return err
 	}
 	header, err := i.archive.Header(ctx, block.NumberU64())
+	if pruned := (*archive.Pruned)(nil); errors.As(err, &pruned) {
+		i.counts.skipped.Add(1)
+		return nil // if the source is of this chain, the first block that is stored says
+	}
 	if err != nil {
 		return err
 	}
