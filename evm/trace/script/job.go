@@ -3,6 +3,7 @@ package script
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"ashlar/evm/execute"
@@ -41,7 +42,7 @@ func (e encoded) into(value any) error { return rlp.DecodeBytes(e, value) }
 
 // encode returns the job of a question as JSON.
 func (q *Question) encode() (text []byte, err error) {
-	j := job{CallGas: q.Executor.MaxCallGas(), Config: q.Config.Raw(), First: q.First, End: q.End, Senders: q.Options.Senders, Stored: q.Options.Stored != nil, CallOptions: q.CallOptions}
+	j := job{CallGas: q.Executor.MaxCallGas(), Config: q.Config.Raw(), First: q.First, End: q.End, Senders: q.Options.Senders, Stored: q.Options.Stored != nil, CallOptions: withCodes(q.CallOptions)}
 	if j.Chain, err = json.Marshal(q.Executor.Config()); err != nil {
 		return nil, fmt.Errorf("encode chain configuration: %w", err)
 	}
@@ -72,6 +73,19 @@ func withLists(m *execute.Message) *execute.Message {
 		}
 	}
 	return &copied
+}
+
+// withCodes returns options without nil slices as codes, which override a code with none: as JSON, such an
+// override would be left out.
+func withCodes(options execute.CallOptions) execute.CallOptions {
+	options.State = maps.Clone(options.State)
+	for address, account := range options.State {
+		if account.Code != nil && *account.Code == nil {
+			account.Code = &[]byte{}
+			options.State[address] = account
+		}
+	}
+	return options
 }
 
 // chainConfig decodes the chain's configuration.
