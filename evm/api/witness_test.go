@@ -273,6 +273,8 @@ func (a *witnessAncestors) Header(_ context.Context, hash common.Hash, _ uint64)
 	return nil, nil
 }
 
+func (*witnessAncestors) First() uint64 { return 0 }
+
 func (a *witnessAncestors) Block(_ context.Context, hash common.Hash, number uint64) (*types.Block, error) {
 	for _, block := range a.blocks {
 		if block.Hash() == hash {

@@ -23,6 +23,9 @@ func (a Ancestors) Header(ctx context.Context, hash common.Hash, number uint64) 
 	return header.Header, nil
 }
 
+// First returns the number of the first block that is stored, besides the genesis.
+func (a Ancestors) First() uint64 { return a.History.Extent().Blocks }
+
 // Block returns the block with that hash and number, or nil.
 func (a Ancestors) Block(ctx context.Context, hash common.Hash, number uint64) (*types.Block, error) {
 	header, err := a.Header(ctx, hash, number)

@@ -108,6 +108,8 @@ type Ancestors interface {
 	Header(ctx context.Context, hash common.Hash, number uint64) (*types.Header, error)
 	// Block returns the block with that hash and number, or nil.
 	Block(ctx context.Context, hash common.Hash, number uint64) (*types.Block, error)
+	// First returns the number of the first block that is there, besides the genesis.
+	First() uint64
 }
 
 // Parent is what a block is executed on.

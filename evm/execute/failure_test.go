@@ -117,6 +117,8 @@ func (k *kept) Block(_ context.Context, hash common.Hash, _ uint64) (*types.Bloc
 	return k.blocks[hash], nil
 }
 
+func (*kept) First() uint64 { return 0 }
+
 // remembering is code that keeps what BLOCKHASH says of a block further back than
 // the parent's parent, at a slot of the block's number, and clears that of the block before.
 func remembering() []byte {

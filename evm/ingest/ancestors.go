@@ -35,6 +35,8 @@ func (a *ancestors) Header(ctx context.Context, hash common.Hash, number uint64)
 	return a.settled.Header(ctx, hash, number)
 }
 
+func (a *ancestors) First() uint64 { return a.settled.First() }
+
 func (a *ancestors) Block(ctx context.Context, hash common.Hash, number uint64) (*types.Block, error) {
 	if block := a.recent[number%recentBlocks]; block != nil && block.NumberU64() == number && block.Hash() == hash {
 		return block, nil

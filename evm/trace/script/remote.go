@@ -88,6 +88,9 @@ func (r *remote) Block(context.Context, common.Hash, uint64) (*types.Block, erro
 	return nil, errors.ErrUnsupported
 }
 
+// First implements execute.Ancestors. No transaction needs it.
+func (r *remote) First() uint64 { return 0 }
+
 // AccessList implements execute.StoredBlock.
 func (r *remote) AccessList(context.Context) ([]byte, error) { return r.ask(readAccessList) }
 
