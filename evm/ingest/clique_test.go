@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/evm/archive/window"
 	"ashlar/evm/execute"
+	"ashlar/history/retention"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus/clique"
@@ -117,4 +119,33 @@ func TestImportClique(t *testing.T) {
 	if head, _ := g.archive.Settled(); head.Hash != blocks[24].Hash() {
 		t.Errorf("the head is %s, expected block 25", head)
 	}
+}
+
+// A window keeps the checkpoint from which the signers follow, so that a new process can go on.
+func TestCliqueWithAWindow(t *testing.T) {
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis, blocks := cliqueChain(t, key, 25)
+	g := newTargetOf(t, genesis)
+	g.mustImport(blocks[:23])
+	kept := retention.Window{Proofs: 5, State: 5, History: 5}
+	if err := window.New(g.archive, g.store, kept, window.Options{Ancestors: 1}).Move(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if first := g.archive.Extent().Blocks; first != 10 {
+		t.Errorf("the first block is %d, want the checkpoint 10", first)
+	}
+	g.reopen()
+	stranger, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.importer.Import(t.Context(), sourceOf([]*types.Block{sealed(t, blocks[23], types.CopyHeader(blocks[23].Header()), stranger)}))
+	var refused *execute.CheckError
+	if !errors.As(err, &refused) || refused.Check != execute.CheckHeader {
+		t.Errorf("a stranger's block ended the import with %v, expected that its header is refused", err)
+	}
+	g.mustImport(blocks[23:])
 }

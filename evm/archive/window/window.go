@@ -30,6 +30,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/history/audit"
 	"ashlar/history/retention"
@@ -156,6 +157,9 @@ func (r *Remover) next(now archive.Extent) archive.Extent {
 	}
 	first := firstOf(settled.Number, r.window.History)
 	first = min(first, next.State-min(next.State, r.Ancestors))
+	if epoch := evm.CliqueEpoch(r.archive.Genesis().Config); epoch > 0 {
+		first -= first % epoch // a checkpoint, from which the signers of later blocks follow
+	}
 	if first > now.Blocks && first-now.Blocks >= r.step(r.window.History) {
 		next.Blocks = first
 	}
