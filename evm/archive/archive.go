@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 
 	"ashlar/chain"
+	"ashlar/evm/genesis"
 	"ashlar/history/rows"
 	"ashlar/kv"
 
@@ -184,6 +185,31 @@ func encodeGenesis(genesis *core.Genesis) ([]byte, error) {
 	return encoded, nil
 }
 
+// readGenesis returns the genesis of a store, without its accounts. A public network has the schedule of this
+// version: one from before a fork was scheduled would make its blocks invalid. That needs the hash of block 0;
+// if its row cannot be read, which checks report, the configuration is the stored one.
+func readGenesis(ctx context.Context, store kv.Reader) (*core.Genesis, error) {
+	encoded, err := store.Pointer(ctx, pointerGenesis)
+	if err != nil {
+		return nil, fmt.Errorf("archive: genesis: %w", err)
+	}
+	decoded, err := decodeGenesis(encoded)
+	if err != nil {
+		return nil, err
+	}
+	partition := rows.Chunk(0)
+	row, err := store.Get(ctx, headers, partition[:], 0, nil)
+	if err != nil {
+		return decoded, ctx.Err()
+	}
+	if first, err := decodeHeader(row); err == nil {
+		if known, ok := genesis.Schedule(first.Hash); ok {
+			decoded.Config = known
+		}
+	}
+	return decoded, nil
+}
+
 func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 	genesis := new(core.Genesis)
 	if err := json.Unmarshal(pointer, genesis); err != nil {
@@ -267,11 +293,7 @@ func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	encoded, err := store.Pointer(ctx, pointerGenesis)
-	if err != nil {
-		return nil, fmt.Errorf("archive: genesis: %w", err)
-	}
-	genesis, err := decodeGenesis(encoded)
+	genesis, err := readGenesis(ctx, store)
 	if err != nil {
 		return nil, err
 	}

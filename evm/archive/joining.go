@@ -90,11 +90,7 @@ func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under 
 	if r.Format, err = rows.Format(ctx, store); err != nil {
 		return r, j, false, err
 	}
-	encoded, err := store.Pointer(ctx, pointerGenesis)
-	if err != nil {
-		return r, j, false, fmt.Errorf("archive: genesis: %w", err)
-	}
-	if r.Genesis, err = decodeGenesis(encoded); err != nil {
+	if r.Genesis, err = readGenesis(ctx, store); err != nil {
 		return r, j, false, err
 	}
 	if r.Extent, err = readExtent(ctx, store); err != nil {

@@ -29,9 +29,7 @@ import (
 	"ashlar/history/tip"
 	"ashlar/kv"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
-	"github.com/ethereum/go-ethereum/params"
 )
 
 const name = "evm"
@@ -79,11 +77,7 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	if err := checkTraceIndex(a, entries.TraceIndex); err != nil {
 		return nil, err
 	}
-	first, err := a.Header(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	n, err := newNetwork(a, entries, rules(a.Genesis(), first.Hash), execute.RecordTraces(a.HasTraces()))
+	n, err := newNetwork(a, entries, execute.RecordTraces(a.HasTraces()))
 	if err != nil {
 		return nil, err
 	}
@@ -117,17 +111,9 @@ func (n *network) openTip(ctx context.Context) (err error) {
 	return err
 }
 
-// rules returns the rules of the chain with a genesis, which the program knows better than
-// the genesis if the network is a public one.
-func rules(first *core.Genesis, hash common.Hash) *params.ChainConfig {
-	if known, ok := genesis.Schedule(hash); ok {
-		return known
-	}
-	return first.Config
-}
-
 // newNetwork returns a network over an archive, which has no tip yet.
-func newNetwork(a *archive.Archive, entries *Entries, config *params.ChainConfig, options ...execute.Option) (*network, error) {
+func newNetwork(a *archive.Archive, entries *Entries, options ...execute.Option) (*network, error) {
+	config := a.Genesis().Config
 	executor, err := execute.New(config, options...)
 	if err != nil {
 		return nil, err
@@ -207,7 +193,7 @@ func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *c
 	if err := checkTraceIndex(a, traces); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	executor, err := execute.New(first.Config, execute.RecordTraces(a.HasTraces()))
+	executor, err := execute.New(a.Genesis().Config, execute.RecordTraces(a.HasTraces()))
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
