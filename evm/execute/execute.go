@@ -252,6 +252,18 @@ func (e *Executor) processListed(ctx context.Context, parent Parent, block *type
 	return x.delta(), nil
 }
 
+// executeAgain is Execute for a block that it has checked before. It does not check once more who may sign a
+// block of clique, which takes the headers back to a checkpoint.
+func (e *Executor) executeAgain(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
+	if e.config.Clique == nil {
+		return e.Execute(ctx, parent, block, 1)
+	}
+	if err := e.knowsRules(block.Header()); err != nil {
+		return nil, err
+	}
+	return e.executeInOrder(ctx, parent, block)
+}
+
 // executeInOrder runs a block, one transaction after the other.
 func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
 	db := newDatabase(ctx, parent, !e.RootInline(block.Header()))

@@ -46,14 +46,14 @@ func EachLeaf(ctx context.Context, of evm.State, id TrieID, from common.Hash, fo
 	return leaves.Err
 }
 
-// Touched executes a block and returns the addresses of the accounts that it changed,
+// Touched executes a block that was executed before and returns the addresses of the accounts that it changed,
 // among others that it changed back. They are in no order.
 func (e *Executor) Touched(ctx context.Context, parent Parent, block *types.Block) ([]common.Address, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.calls.Release(1)
-	executed, err := e.Execute(ctx, parent, block, 1)
+	executed, err := e.executeAgain(ctx, parent, block)
 	if err != nil {
 		return nil, err
 	}

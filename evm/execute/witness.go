@@ -37,7 +37,7 @@ func (w *Witness) AllCodes() [][]byte {
 	return slices.CompactFunc(all, bytes.Equal)
 }
 
-// Witness executes a block and returns its witness.
+// Witness executes a block that was executed before and returns its witness.
 func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Block) (*Witness, error) {
 	if block.NumberU64() == 0 {
 		return nil, ErrGenesis
@@ -53,7 +53,7 @@ func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Bloc
 		created:  make(map[string]bool), addresses: make(map[string]bool), slots: make(map[string]bool),
 	}
 	parent.State, parent.Ancestors = record, recordedAncestors{parent.Ancestors, record}
-	executed, err := e.Execute(ctx, parent, block, 1)
+	executed, err := e.executeAgain(ctx, parent, block)
 	if err != nil {
 		return nil, err
 	}

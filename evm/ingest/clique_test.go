@@ -1,12 +1,14 @@
 package ingest_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"errors"
 	"math/big"
 	"testing"
 	"time"
 
+	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
 	"ashlar/evm/execute"
 	"ashlar/history/retention"
@@ -119,6 +121,46 @@ func TestImportClique(t *testing.T) {
 	if head, _ := g.archive.Settled(); head.Hash != blocks[24].Hash() {
 		t.Errorf("the head is %s, expected block 25", head)
 	}
+}
+
+// A block that was checked when it came is executed again without another look for those who may sign it, which
+// would read headers back to the genesis and put them into its witness.
+func TestCliqueBlockIsExecutedAgain(t *testing.T) {
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis, blocks := cliqueChain(t, key, 25)
+	g := newTargetOf(t, genesis)
+	g.mustImport(blocks)
+	read := 0
+	parent := execute.Parent{Header: blocks[21].Header(), State: g.archive.StateAt(22), Ancestors: countedAncestors{archive.Ancestors{History: &g.archive.History}, &read}}
+	g.reopen()
+	witness, err := g.executor.Witness(t.Context(), parent, blocks[22])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(witness.Headers); n != 1 {
+		t.Errorf("the witness has %d headers, want that of the parent", n)
+	}
+	g.reopen()
+	if touched, err := g.executor.Touched(t.Context(), parent, blocks[22]); err != nil || len(touched) < 2 {
+		t.Errorf("%d accounts were touched, %v, want the sender and the receiver", len(touched), err)
+	}
+	if read > 0 {
+		t.Errorf("%d headers were read", read)
+	}
+}
+
+// countedAncestors counts the headers that are read.
+type countedAncestors struct {
+	archive.Ancestors
+	read *int
+}
+
+func (a countedAncestors) Header(ctx context.Context, hash common.Hash, number uint64) (*types.Header, error) {
+	*a.read++
+	return a.Ancestors.Header(ctx, hash, number)
 }
 
 // A window keeps the checkpoint from which the signers follow, so that a new process can go on.
