@@ -190,10 +190,11 @@ func (a *Accounts) releaseEmails(rows map[string]row) {
 	}
 }
 
-// apply makes a row the current revision of its account, unless memory has a newer one.
+// apply makes a row the current revision of its account, unless memory has it or a newer one. A row that could not be
+// read is read again: the account that had its e-mail address may have another one by now.
 func (a *Accounts) apply(id ID, row row) {
 	h := a.known(id)
-	if h != nil && h.load().number >= row.number {
+	if h != nil && (h.load().number > row.number || h.load().number == row.number && h.load().Unreadable == "") {
 		return
 	}
 	p, err := decodeAccount(id, row.number, row.value)
@@ -206,6 +207,8 @@ func (a *Accounts) apply(id ID, row row) {
 		if a.ofOther(p.Email, id) {
 			p.Email = ""
 		}
+	} else {
+		a.rows.enable(placeOf(id))
 	}
 	a.keep(p)
 	if p.deleted && h != nil {

@@ -118,6 +118,7 @@ func (a *Accounts) readInvitations(ctx context.Context) error {
 			a.rows.disable(placeOfInvitation(token), "invitation "+invitationID(token), row.number, err)
 			continue
 		}
+		a.rows.enable(placeOfInvitation(token))
 		all[token] = i
 	}
 	for id, h := range a.people {

@@ -69,7 +69,8 @@ func newestKeys(ctx context.Context, store kv.Store) (newest map[string]row, end
 	return newest, ended, err
 }
 
-// load reads all keys. Those of before that have a newer revision stay.
+// load reads all keys. Those of before that have the same revision or a newer one stay, but for those that could not be
+// read: their accounts may have been created after the accounts were read, and before the keys were.
 func (s *keyStore) load(ctx context.Context, before *keys) (*keys, error) {
 	rows, ended, err := newestKeys(ctx, s.accounts.rows.store)
 	if err != nil {
@@ -78,7 +79,7 @@ func (s *keyStore) load(ctx context.Context, before *keys) (*keys, error) {
 	all := &keys{byFirst: make(map[hash]*revision, len(rows)), bySecret: make(map[hash]allowed, len(rows))}
 	for partition, row := range rows {
 		first := hash([]byte(partition))
-		if known := before.byFirst[first]; known != nil && known.number >= row.number {
+		if known := before.byFirst[first]; known != nil && (known.number > row.number || known.number == row.number && known.Unreadable == "") {
 			all.add(known.endedAt(ended[partition]))
 			continue
 		}
@@ -105,9 +106,12 @@ func (s *keyStore) decode(first hash, row row) *revision {
 		}
 	}
 	if err != nil {
-		if k = unreadableKey(first, row, err); k.Live() {
-			s.accounts.rows.disable(k.place(), "key "+k.ID.String(), row.number, err)
-		}
+		k = unreadableKey(first, row, err)
+	}
+	if err != nil && k.Live() {
+		s.accounts.rows.disable(k.place(), "key "+k.ID.String(), row.number, err)
+	} else {
+		s.accounts.rows.enable(k.place())
 	}
 	return k
 }

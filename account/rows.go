@@ -114,13 +114,23 @@ func (r *rows) replaced(at place, number uint64) []audited {
 }
 
 // disable records that the newest row of something cannot be read. Only that one thing is
-// disabled: it must not keep a whole service from starting.
+// disabled: it must not keep a whole service from starting. A row that is read again is logged once.
 func (r *rows) disable(at place, what string, number uint64, cause error) {
 	text := fmt.Sprintf("%s: table %s, revision %d: %v", what, at.table.Name, number, cause)
-	slog.Error("disabled because it cannot be read", "what", what, "table", at.table.Name, "revision", number, "error", cause)
+	r.mu.Lock()
+	known := r.unreadable[at] == text
+	r.unreadable[at] = text
+	r.mu.Unlock()
+	if !known {
+		slog.Error("disabled because it cannot be read", "what", what, "table", at.table.Name, "revision", number, "error", cause)
+	}
+}
+
+// enable reverses disable: the newest row can be read, such as one that another process has written since.
+func (r *rows) enable(at place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unreadable[at] = text
+	delete(r.unreadable, at)
 }
 
 // forget ends what is known of a partition that was dropped.
