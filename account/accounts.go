@@ -82,7 +82,6 @@ type Accounts struct {
 	byEmail   *limit.Table[string]
 	byAccount *limit.Table[ID] // changes by the account's user
 	byCode    *limit.Table[ID] // codes of second factors
-	byCreator *limit.Table[ID] // new teams
 	lettersBy *limit.Table[guesser]
 	lettersOf *limit.Addresses
 	lettersTo *limit.Table[string]
@@ -114,6 +113,7 @@ type policy struct {
 	registration Registration
 	keys         int
 	teams        int
+	byCreator    *limit.Table[ID] // new teams, whose rate depends on teams
 }
 
 // OpenAccounts reads the accounts in store, which must stay open as long as they are in
@@ -135,7 +135,6 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
 		byAccount: limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted),
 		byCode:    limit.NewTable[ID](limit.Rate{PerSecond: codesPerSecond, Burst: codesBurst}, maxCounted),
-		byCreator: limit.NewTable[ID](newTeams(config), maxCounted),
 		lettersBy: limit.NewTable[guesser](limit.Rate{PerSecond: lettersPerSecond, Burst: lettersOfOne}, maxCounted),
 		lettersOf: limit.NewAddresses(limit.Rate{PerSecond: lettersPerClient, Burst: lettersOfClient}, maxCounted),
 		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
@@ -157,9 +156,16 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 	return a, a.dropOldAudit(ctx)
 }
 
-// Reload replaces Registration, Keys and Teams; other fields of config are ignored.
+// Reload replaces Registration, Keys and Teams; other fields of config are ignored. Another number of Teams begins to count
+// new teams anew.
 func (a *Accounts) Reload(config Config) {
-	a.policy.Store(&policy{cmp.Or(config.Registration, RegistrationInvited), cmp.Or(config.Keys, DefaultKeys), config.Teams})
+	next := &policy{registration: cmp.Or(config.Registration, RegistrationInvited), keys: cmp.Or(config.Keys, DefaultKeys), teams: config.Teams}
+	if before := a.policy.Load(); before != nil && before.teams == next.teams {
+		next.byCreator = before.byCreator
+	} else {
+		next.byCreator = limit.NewTable[ID](newTeams(config), maxCounted)
+	}
+	a.policy.Store(next)
 }
 
 // List returns all accounts, oldest first.

@@ -100,7 +100,7 @@ func (a *Accounts) CreateTeam(ctx context.Context, name string, owner ID) (Accou
 		return Account{}, err
 	}
 	if !by.IsZero() && !a.isOperator(by) {
-		if err := spend(a.byCreator, a.now(), by, "new teams"); err != nil {
+		if err := spend(a.policy.Load().byCreator, a.now(), by, "new teams"); err != nil {
 			return Account{}, err
 		}
 	}

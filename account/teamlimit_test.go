@@ -103,6 +103,17 @@ func TestNewTeamsOfADay(t *testing.T) {
 	if err := again(user); err != nil {
 		t.Errorf("on the next day: %v", err)
 	}
+	for _, c := range []struct{ teams, more int }{{1, DefaultTeams - 1}, {2 * DefaultTeams, 2 * DefaultTeams}} {
+		f.accounts.Reload(Config{Teams: c.teams})
+		made := 0
+		for again(user) == nil {
+			made++
+		}
+		if made != c.more {
+			t.Errorf("with %d teams in the configuration: %d more on that day, expected %d", c.teams, made, c.more)
+		}
+		f.pass(24 * time.Hour)
+	}
 }
 
 // A team whose name is the ID of a deleted one is not taken for it.
