@@ -94,8 +94,16 @@ func (r *Rules) AllowsOrigin(origin string) bool {
 // AllowsAddress reports whether a client with an address may use the key.
 func (r *Rules) AllowsAddress(address netip.Addr) bool {
 	address = address.Unmap()
-	return r == nil || len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Contains(address) })
+	return r == nil || len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool {
+		if mapped := p.Bits() - mappedBits; p.Addr().Is4In6() && mapped >= 0 { // such as ::ffff:192.0.2.0/120
+			p = netip.PrefixFrom(p.Addr().Unmap(), mapped)
+		}
+		return p.Contains(address)
+	})
 }
+
+// mappedBits is how many bits precede an IPv4 address in IPv6.
+const mappedBits = 96
 
 // AllowsContract reports whether a contract may be called and read.
 func (r *Rules) AllowsContract(c Contract) bool {

@@ -20,6 +20,7 @@ func TestRulesAllow(t *testing.T) {
 		Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
 		Contracts: []Contract{token},
 	}
+	mapped := &Rules{Addresses: []netip.Prefix{netip.MustParsePrefix("::ffff:192.0.2.0/120")}}
 	at := netip.MustParseAddr
 	for _, c := range []struct {
 		what      string
@@ -37,6 +38,8 @@ func TestRulesAllow(t *testing.T) {
 		{"an address of a network", rules.AllowsAddress(at("192.0.2.77")), true},
 		{"the same within IPv6", rules.AllowsAddress(at("::ffff:192.0.2.77")), true},
 		{"an IPv6 address", rules.AllowsAddress(at("2001:db8:1::1")), true},
+		{"an address of a network that is written in IPv6", mapped.AllowsAddress(at("192.0.2.77")), true},
+		{"another address than of that network", mapped.AllowsAddress(at("192.0.3.77")), false},
 		{"another address", rules.AllowsAddress(at("192.0.3.1")), false},
 		{"a contract that is listed", rules.AllowsContract(token), true},
 		{"another contract", rules.AllowsContract(other), false},
