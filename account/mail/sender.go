@@ -18,6 +18,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -146,7 +147,7 @@ func (s *Sender) Queue(compose func(context.Context) (*account.Letter, error)) e
 }
 
 // Problem returns why the last attempt to send a letter failed and since when attempts
-// fail; nil if it did not fail.
+// fail; nil if it did not fail, or only because the letter's address is wrong.
 func (s *Sender) Problem() (since time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,8 +229,22 @@ func (s *Sender) succeeded() {
 	s.problem, s.since = nil, time.Time{}
 }
 
-// failing records a failed attempt. It logs only the first of several in a row.
+// refusesAddress reports whether a mail server works, but knows no mailbox or domain of the letter's address. Anybody can
+// type an address that does not exist.
+func refusesAddress(err error) bool {
+	var refused *gomail.SendError
+	if !errors.As(err, &refused) || refused.Reason != gomail.ErrSMTPRcptTo {
+		return false
+	}
+	_, detail, _ := strings.Cut(refused.EnhancedStatusCode(), ".")               // of RFC 3463
+	return slices.Contains([]string{"1.1", "1.2", "1.3", "1.10", "2.1"}, detail) // not those of the sender's address
+}
+
+// failing records a failed attempt, unless only the letter's address is wrong. It logs only the first of several in a row.
 func (s *Sender) failing(err error) {
+	if refusesAddress(err) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.problem == nil {

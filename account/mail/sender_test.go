@@ -124,6 +124,18 @@ func TestRefusedLetters(t *testing.T) {
 	}
 }
 
+// An address that does not exist is no problem of the service: anybody can type one. Its letter counts as dropped.
+func TestUnknownAddress(t *testing.T) {
+	server := mailtest.New(t, false)
+	server.Unknown("nobody@example.org")
+	s := run(t, server.Config("https://rpc.example.org"))
+	queue(t, s, &account.Letter{Kind: account.LetterHasOne, To: "nobody@example.org"})
+	await(t, func() bool { _, failed := s.Counts(); return failed == 1 })
+	if _, err := s.Problem(); err != nil {
+		t.Errorf("the service says that it sends no e-mails: %v", err)
+	}
+}
+
 // A letter that a server refuses for the moment is sent again.
 func TestLettersAreSentAgain(t *testing.T) {
 	if testing.Short() {

@@ -67,6 +67,7 @@ type Server struct {
 	received []Letter // guarded by mu
 	taken    int      // guarded by mu: letters that Next has returned
 	refuse   error    // guarded by mu: answers to letters
+	unknown  string   // guarded by mu: an address that does not exist
 }
 
 // New starts a server on 127.0.0.1 that ends with the test. implicit: it speaks TLS from the
@@ -108,6 +109,13 @@ func (s *Server) Refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = err
+}
+
+// Unknown lets the server refuse letters to an address as one that does not exist.
+func (s *Server) Unknown(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unknown = address
 }
 
 // Next returns the next letter, for which it waits.
@@ -167,6 +175,11 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if to == s.server.unknown {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	}
 	s.letter.To = to
 	return nil
 }
