@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -145,6 +146,34 @@ func TestTablesAreDistinct(t *testing.T) {
 				t.Errorf("table %s has the ID %#x, as has %s, or a name that is taken", table.Name, table.ID, other)
 			}
 			ids[table.ID], names[table.Name] = table.Name, true
+		}
+	}
+}
+
+// A command that opens the accounts itself keeps to the number of keys of the configuration, as a server does.
+func TestKeysOfAnAccountFromTheShell(t *testing.T) {
+	for _, most := range []int{1, account.DefaultKeys + 1} {
+		c := config.Default()
+		c.Accounts.Keys = most
+		shell, closer, err := OpenAccounts(t.Context(), store.Dir(t.TempDir()), &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, owner, err := shell.Accounts.Create(t.Context(), account.NewAccount{Email: "somebody@example.org"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := 0
+		for err == nil {
+			if _, err = shell.Keys.Create(t.Context(), account.NewKey{Owner: owner.ID}); err == nil {
+				made++
+			}
+		}
+		if made != most || !errors.Is(err, account.ErrTooMany) {
+			t.Errorf("%d keys, then %v; expected %d", made, err, most)
+		}
+		if err := closer.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

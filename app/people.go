@@ -134,8 +134,9 @@ func (p *people) refresh(ctx context.Context) error {
 // are opened beside the servers that use them. c is the configuration of a server that is
 // not running. The caller must close the closer, and the stores after it.
 func OpenAccounts(ctx context.Context, data store.Stores, c *config.Config) (control.Service, io.Closer, error) {
+	limits := config.Accounts{Keys: c.Accounts.Keys, Teams: c.Accounts.Teams, UsageDays: c.Accounts.UsageDays} // commands send no e-mails
 	open := func(ctx context.Context) (control.Service, io.Closer, error) {
-		people, err := openPeople(ctx, data, config.Accounts{}, "", nil)
+		people, err := openPeople(ctx, data, limits, "", nil)
 		if err != nil {
 			return control.Service{}, nil, err
 		}
