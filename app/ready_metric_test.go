@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,23 @@ func TestReadyMetric(t *testing.T) {
 	s.people.unread.Store(nil)
 	defer addUnreadable(s)()
 	check("a network cannot be read", 503, `ashlar_ready{network="broken"} 0`)
+}
+
+// TestDashboardOffersAllNetworks: the choices of the dashboard for Grafana have each network that is not ready, and each
+// server, whatever its networks are. Otherwise "All" would leave out those that are in trouble.
+func TestDashboardOffersAllNetworks(t *testing.T) {
+	s, _ := served(t, nil)
+	defer addUnreadable(s)()
+	_, metrics := get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+	for label, series := range map[string]string{"network": `{network="broken"} `, "instance": " "} {
+		names := regexp.MustCompile(`label_values\((\w+), `+label+`\)`).FindAllStringSubmatch(strings.Join(dashboardQueries(t), "\n"), -1)
+		if len(names) != 1 {
+			t.Fatalf("choices of %s: %q, expected one", label, names)
+		}
+		if !strings.Contains(metrics, "\n"+names[0][1]+series) {
+			t.Errorf("choices of %s come from %s, of which the server has no %q", label, names[0][1], names[0][1]+series)
+		}
+	}
 }
 
 // A network whose status cannot be read is logged once, and again if it has been out of service since.
