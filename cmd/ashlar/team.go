@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ashlar/account"
@@ -132,10 +134,14 @@ func (p *people) listTeams() *cobra.Command {
 		table := newTable("ID\tNAME\tMEMBERS\tCREATED\tDISABLED")
 		for _, t := range teams {
 			members, err := s.Accounts.Members(ctx, t.ID)
+			number := strconv.Itoa(len(members))
+			if errors.Is(err, account.ErrUnreadable) { // ashlar status says why
+				number, err = "unknown", nil
+			}
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", t.ID, t.Team, len(members), moment(t.Created), moment(t.Disabled))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", t.ID, t.Team, number, moment(t.Created), moment(t.Disabled))
 		}
 		return table.Flush()
 	})

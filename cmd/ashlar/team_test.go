@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"ashlar/account"
+	"ashlar/app/store"
 )
 
 func TestTeamsFromTheShell(t *testing.T) {
@@ -51,4 +54,33 @@ func TestTeamsFromTheShell(t *testing.T) {
 	}
 	s.do(exitFailed, "key", "revoke", key)
 	s.do(exitDone, "account", "delete", "other@example.org", "--yes")
+}
+
+// A team whose row a newer program wrote is listed with the others.
+func TestUnreadableTeamIsListed(t *testing.T) {
+	s := shell{t, t.TempDir()}
+	s.do(exitDone, "account", "create", "owner@example.org")
+	for _, name := range []string{"Granite", "Marble"} {
+		s.do(exitDone, "team", "create", name, "--owner", "owner@example.org")
+	}
+	id := s.says(`(?m)^([0-9a-f]{16})  Granite`, "team", "list")
+	var team account.ID
+	opened, err := store.Dir(s.data).OpenAccounts(nil)
+	if err == nil {
+		err = team.UnmarshalText([]byte(id))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	revisions := account.Tables()[1]
+	b := opened.NewBatch()
+	b.Put(revisions, team[:], 1, []byte("\x01"+`{"role":"user","created":1,"team":{"name":"Granite","moons":1}}`))
+	if err := opened.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.says(`(?m)^`+id+`  Granite +unknown `, "team", "list")
+	s.says(`(?m)  Marble +1 `, "team", "list")
 }
