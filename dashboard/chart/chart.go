@@ -4,8 +4,9 @@
 // Elements have classes instead of colours, so one style sheet covers light and dark mode:
 // series1 to series6 for the series, and grid, label, minor and axis for the rest. Labels
 // with the class minor can be hidden on a narrow screen, where text is larger in relation
-// to the chart. Every chart has a title and a description, and all its numbers are also in
-// the table that a page shows beside it ([Chart.Rows]).
+// to the chart, though less so if the chart is narrow, which has the class half. Every chart
+// has a title and a description, and all its numbers are also in the table that a page shows
+// beside it ([Chart.Rows]).
 package chart
 
 import (
@@ -162,7 +163,11 @@ func (c Chart) drawDecades(least, most float64, content func(*drawing)) template
 func (d *drawing) frame(grid []float64, content func(*drawing)) template.HTML {
 	c := d.chart
 	id := template.HTMLEscapeString(c.ID)
-	fmt.Fprintf(d, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-labelledby="%s-title %s-text">`, c.width(), height, id, id)
+	class := "chart"
+	if c.Narrow {
+		class = "chart half"
+	}
+	fmt.Fprintf(d, `<svg class="%s" viewBox="0 0 %g %g" role="img" aria-labelledby="%s-title %s-text">`, class, c.width(), height, id, id)
 	fmt.Fprintf(d, `<title id="%s-title">%s</title><desc id="%s-text">%s</desc>`, id, template.HTMLEscapeString(c.Title), id, template.HTMLEscapeString(c.summary()))
 	for i, value := range grid {
 		y := d.y(value)

@@ -28,3 +28,27 @@ func TestColumnsOnMediumScreens(t *testing.T) {
 		}
 	}
 }
+
+// outside returns the labels of charts that reach over the edges of the card around them.
+const outside = `[...document.querySelectorAll(".chart text")].filter((one) => {
+    const box = one.getBoundingClientRect(), card = one.closest(".card").getBoundingClientRect()
+    return box.width > 0 && (box.left < card.left + 1 || box.right > card.right - 1)
+  }).map((one) => one.closest(".card").querySelector("h2").textContent + ": " + one.textContent)`
+
+// The labels of charts stay within their cards, whose borders they would cross otherwise.
+func TestLabelsOfChartsFit(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	url, _ := serveBusy(t, 80*24*time.Hour)
+	b := openTab(t, url, true)
+	b.signIn("busy@example.org", "a stone on a stone")
+	for _, path := range []string{"/", "/usage", "/service"} {
+		b.open(path)
+		for _, width := range []int64{1440, 1100, 700, 640, 560, 480, 430, 375, 320} {
+			b.do(chromedp.EmulateViewport(width, 900))
+			if found := run(b, chromedp.Evaluate[[]string](outside)); len(found) > 0 {
+				t.Errorf("%s on a screen of %d: %q", path, width, found)
+			}
+		}
+	}
+}
