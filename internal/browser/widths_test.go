@@ -29,6 +29,29 @@ func TestColumnsOnMediumScreens(t *testing.T) {
 	}
 }
 
+// Long names and e-mail addresses are wrapped instead.
+func TestColumnsWithLongNames(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := serve(t)
+	named := openTab(t, s.url, true)
+	named.signUp(longEmail(), "a stone on a stone")
+	named.makeLong()
+	b := openTab(t, s.url, true)
+	b.signIn(s.operator, s.password)
+	for tab, paths := range map[*tab][]string{named: {"/", "/keys", "/usage"}, b: {"/people", "/audit", "/service"}} {
+		for _, path := range paths {
+			tab.open(path)
+			for _, width := range []int64{1440, 1280, 1100, 900, 700, 375} {
+				tab.do(chromedp.EmulateViewport(width, 900))
+				if found := run(tab, chromedp.Evaluate[[]string](sideways)); len(found) > 0 {
+					t.Errorf("%s on a screen of %d: %q", path, width, found)
+				}
+			}
+		}
+	}
+}
+
 // outside returns the labels of charts that reach over the edges of the card around them.
 const outside = `[...document.querySelectorAll(".chart text")].filter((one) => {
     const box = one.getBoundingClientRect(), card = one.closest(".card").getBoundingClientRect()
