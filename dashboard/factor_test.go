@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -65,6 +66,21 @@ func TestSecondFactor(t *testing.T) {
 	recovery = shownCodes.FindAllString(p.body, -1)
 	b.post("/account/factor/remove", url.Values{"remove-code": {recovery[0]}, "remove-password": {goodPassword}}).leads(t, "/account")
 	b.get("/account").says(t, 200, "The authenticator app was removed", "Turn it on")
+}
+
+// The last recovery code is announced as one.
+func TestLastRecoveryCode(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	_, recovery := newFactor(t, b)
+	for i, code := range recovery[1:] {
+		by := account.Reproof{Password: goodPassword, Proof: account.Proof{Code: code}, Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}
+		if err := s.accounts.Reprove(t.Context(), a.ID, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.get("/account").says(t, 200, "with 1 recovery code left")
+	b.get("/account/factor").says(t, 200, "1 code is left")
 }
 
 // An operator resets the second factor of another account, but not their own.
