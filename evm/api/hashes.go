@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
@@ -89,7 +90,8 @@ func (o outline) annex() (archive.Annex, error) {
 }
 
 // hashCache caches outlines by block, because hashing transactions is most of the cost of
-// answers that contain their hashes. Blocks are immutable, so entries never become invalid.
+// answers that contain their hashes. Blocks are immutable, so entries never become invalid. A block
+// whose body need not be that of its header is not looked up, and not cached.
 type hashCache struct {
 	blocks *lru.SizeConstrainedCache[common.Hash, outline]
 }
@@ -120,12 +122,17 @@ func (c hashCache) ofInput(input *query.Input) (transactionHashes, error) {
 	if input.Body != nil {
 		return c.of(input.Block.Hash(), input.Body)
 	}
-	var hashes transactionHashes
-	for _, tx := range input.Block.Transactions() {
+	return hashesOf(input.Block.Transactions()), nil
+}
+
+// hashesOf returns the hashes of transactions that are not those of a stored block.
+func hashesOf(transactions types.Transactions) transactionHashes {
+	hashes := make(transactionHashes, 0, len(transactions)*common.HashLength)
+	for _, tx := range transactions {
 		hash := tx.Hash()
 		hashes = append(hashes, hash[:]...)
 	}
-	return hashes, nil
+	return hashes
 }
 
 // logHashes finds the hashes of the transactions of one log after the other. In archives of

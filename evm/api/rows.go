@@ -17,7 +17,7 @@ import (
 type block struct {
 	*archive.Header
 	body     archive.Body
-	hashes   transactionHashes // of a block without its body; else nil, see [hashCache]
+	hashes   transactionHashes // of a block without its body, or not on the chain; else nil, see [hashCache]
 	receipts archive.Receipts  // empty unless requested
 	baseFee  *uint256.Int      // nil before London
 	pending  bool              // its number and hash are not shown

@@ -209,7 +209,8 @@ func (a *API) appendSimulated(out []byte, simulated *execute.SimulatedBlock, who
 	return append(out, '}'), err
 }
 
-// newBlock prepares a block that is not on the chain for encoding.
+// newBlock prepares a block that is not on the chain for encoding. Its hash may be that of a block on the
+// chain with another body, so its transactions are hashed here.
 func (a *API) newBlock(made *types.Block, senders []common.Address) (*block, error) {
 	header := made.Header()
 	encoded, err := rlp.EncodeToBytes(header)
@@ -218,6 +219,7 @@ func (a *API) newBlock(made *types.Block, senders []common.Address) (*block, err
 	}
 	b := &block{
 		Header: &archive.Header{Header: header, Hash: made.Hash(), Size: made.Size(), RLP: encoded},
+		hashes: hashesOf(made.Transactions()),
 		api:    a, workspace: a.workspaces.take(),
 	}
 	if header.BaseFee != nil {
