@@ -44,7 +44,8 @@ func (a *API) appendBadBlock(out []byte, bad *execute.CheckError, room jsonrpc.R
 	if err != nil {
 		return out, err
 	}
-	b, err := a.newBlock(bad.Block, a.claimedSenders(bad.Block))
+	bare := withoutBlobs(bad.Block)
+	b, err := a.newBlock(bare, a.claimedSenders(bare))
 	if err != nil {
 		return out, err
 	}
@@ -55,6 +56,15 @@ func (a *API) appendBadBlock(out []byte, bad *execute.CheckError, room jsonrpc.R
 	}
 	out = appendHex(append(out, `,"rlp":`...), encoded)
 	return append(jsonrpc.AppendString(append(out, `,"reason":`...), bad.Error()), '}'), nil
+}
+
+// withoutBlobs returns a block without the blobs of its transactions. No valid block has any.
+func withoutBlobs(block *types.Block) *types.Block {
+	body := types.Body{Uncles: block.Uncles(), Withdrawals: block.Withdrawals()}
+	for _, tx := range block.Transactions() {
+		body.Transactions = append(body.Transactions, tx.WithoutBlobTxSidecar())
+	}
+	return block.WithBody(body)
 }
 
 // claimedSenders returns the senders of a block's transactions, zero for invalid signatures.

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto/kzg4844"
+	"github.com/holiman/uint256"
 )
 
 // badBlock is an invalid block as it is answered.
@@ -78,5 +81,34 @@ func TestBadBlockWithTheHeaderOfAGoodOne(t *testing.T) {
 			t.Errorf("the invalid blocks are %+v, want one of the hash %s with the transactions %v", answered, good.Hash(), hashesOf(bad))
 		}
 		checkGood()
+	}
+}
+
+// A node can send transactions with their blobs in a block. The invalid blocks are answered without these.
+func TestBadBlockWithBlobs(t *testing.T) {
+	s, follower := serveBad(t)
+	made := newBranches(t)
+	good := made.block(made.genesis, 1)
+	sidecar := types.NewBlobTxSidecar(types.BlobSidecarVersion0, make([]kzg4844.Blob, 1), make([]kzg4844.Commitment, 1), make([]kzg4844.Proof, 1))
+	config := madeGenesis().Config
+	blobs := types.MustSignNewTx(testECDSA(t), types.LatestSigner(config), &types.BlobTx{
+		ChainID: uint256.MustFromBig(config.ChainID), GasTipCap: new(uint256.Int), GasFeeCap: uint256.NewInt(1e11), Gas: 21_000,
+		Value: new(uint256.Int), BlobFeeCap: uint256.NewInt(1), BlobHashes: sidecar.BlobHashes(), Sidecar: sidecar,
+	})
+	if err := follower.Add(t.Context(), withTransactions(good, blobs)); err == nil {
+		t.Fatal("a block with blobs is taken")
+	}
+	other := types.CopyHeader(good.Header())
+	other.GasUsed, other.Difficulty = other.GasUsed+1, new(big.Int)
+	if err := follower.Add(t.Context(), good.WithSeal(other)); err == nil {
+		t.Fatal("a block with a wrong gas is taken")
+	}
+	var answered []badBlock
+	s.ask(t, &answered, "debug_getBadBlocks")
+	if len(answered) != 2 {
+		t.Fatalf("%d invalid blocks, want 2", len(answered))
+	}
+	if got := answered[0].hashes(); !slices.Equal(got, []common.Hash{blobs.Hash()}) {
+		t.Errorf("the block with blobs has the transactions %v, want %s", got, blobs.Hash())
 	}
 }
