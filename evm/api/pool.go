@@ -274,6 +274,9 @@ func (a *API) pendingNonce(ctx context.Context, id chain.BlockID, address common
 	if waiting == nil || err != nil {
 		return 0, false, err
 	}
+	if a.chain.HeadIsRemote() {
+		jsonrpc.Weaken(ctx, jsonrpc.Unverified) // no block proves what waits
+	}
 	nonce, err = waiting.Nonce(ctx, address)
 	return nonce, true, err
 }

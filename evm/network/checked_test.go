@@ -231,9 +231,9 @@ func TestCheckedTakesTransactions(t *testing.T) {
 	}
 	refuse(next, "already known") // by both nodes
 	var nonce hexutil.Uint64
-	s.call(&nonce, "eth_getTransactionCount", fmt.Sprintf(`[%q,"pending"]`, sender))
-	if uint64(nonce) != next.Nonce()+1 {
-		t.Errorf("the pending nonce is %d, want %d", nonce, next.Nonce()+1)
+	verified := s.call(&nonce, "eth_getTransactionCount", fmt.Sprintf(`[%q,"pending"]`, sender))
+	if uint64(nonce) != next.Nonce()+1 || verified != jsonrpc.Unverified {
+		t.Errorf("the pending nonce is %d, %s, want %d, %s", nonce, verified, next.Nonce()+1, jsonrpc.Unverified)
 	}
 	bySender := func(nonce uint64, want jsonrpc.Verification) {
 		t.Helper()
