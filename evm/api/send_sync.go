@@ -63,18 +63,21 @@ func (a *API) sendRawTransactionSync(ctx context.Context, params, out []byte) ([
 	if err != nil {
 		return out, err
 	}
+	began := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	receipt, err := a.awaitReceipt(waiting, hash, out)
 	switch {
-	case err != nil && ctx.Err() == nil && waiting.Err() != nil, err == nil && receipt == nil && ctx.Err() == nil:
-		return out, errNotIncluded(wait, hash)
-	case err == nil && receipt == nil:
+	case receipt != nil:
+		return receipt, nil
+	case errors.Is(ctx.Err(), context.Canceled):
 		return out, ctx.Err()
-	case err != nil:
+	case err != nil && waiting.Err() == nil:
 		return out, err
+	case ctx.Err() != nil: // the time of the request was shorter
+		wait = time.Since(began).Round(time.Millisecond)
 	}
-	return receipt, nil
+	return out, errNotIncluded(wait, hash)
 }
 
 // errFound ends the wait for a receipt.

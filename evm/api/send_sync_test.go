@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -55,6 +56,49 @@ func TestSendSyncEnds(t *testing.T) {
 	}
 	if _, _, ok := o.chain.Pool().Get(tx.Hash()); !ok {
 		t.Error("the pool does not have the transaction")
+	}
+}
+
+// lateContext is a context whose time is over when done is closed.
+type lateContext struct {
+	context.Context
+	done chan struct{}
+}
+
+func (c lateContext) Done() <-chan struct{} { return c.done }
+
+func (c lateContext) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// TestSendSyncEndsWithTheRequest: if the time of the request is over first, the error is the same. Another one would not
+// say that the transaction was taken.
+func TestSendSyncEndsWithTheRequest(t *testing.T) {
+	o := serveOpen(t)
+	raw := o.signed(0)
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(raw); err != nil {
+		t.Fatal(err)
+	}
+	ctx := lateContext{t.Context(), make(chan struct{})}
+	answered := make(chan string)
+	go func() {
+		answered <- string(o.Answer(ctx, []byte(requestOf(t, "eth_sendRawTransactionSync", hexutil.Bytes(raw), 60_000)), nil))
+	}()
+	await.Until(t, "the transaction to wait", func() bool {
+		_, _, ok := o.chain.Pool().Get(tx.Hash())
+		return ok
+	})
+	close(ctx.done)
+	answer := <-answered
+	if !strings.Contains(answer, `"error":{"code":4,"message":"The transaction was added to the transaction pool but wasn't processed in `) ||
+		!strings.Contains(answer, `"data":"`+tx.Hash().Hex()+`"`) {
+		t.Errorf("%s, expected the error 4 with the hash %s", answer, tx.Hash())
 	}
 }
 
