@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 
+	"ashlar/chain"
 	"ashlar/eth"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
@@ -64,6 +65,9 @@ func (a *API) debugSubscribe(ctx context.Context, params, out []byte) ([]byte, e
 	start, end, config := args.BlockNumber(1), args.BlockNumber(2), a.traceConfig(&args, 3)
 	if args.Err != nil {
 		return out, args.Err
+	}
+	if start.Tag == chain.Pending || end.Tag == chain.Pending {
+		return out, errTracePending
 	}
 	_, first, err := a.existing(ctx, start)
 	if err != nil {
