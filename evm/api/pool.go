@@ -243,25 +243,32 @@ func appendPooled(out []byte, sender common.Address, tx *types.Transaction) ([]b
 }
 
 // appendUnmined appends a transaction that is in no block: from the pool, or null.
-func (a *API) appendUnmined(out []byte, hash common.Hash) ([]byte, error) {
-	if waiting := a.chain.Pool(); waiting != nil {
-		if tx, sender, ok := waiting.Get(hash); ok {
-			return appendPooled(out, sender, tx)
-		}
+func (a *API) appendUnmined(out []byte, hash common.Hash) (answer []byte, sure bool, err error) {
+	waiting := a.chain.Pool()
+	if waiting == nil {
+		return appendNull(out), true, nil
 	}
-	return appendNull(out), nil
+	tx, sender, ok := waiting.Get(hash)
+	if !ok {
+		return appendNull(out), false, nil
+	}
+	answer, err = appendPooled(out, sender, tx)
+	return answer, true, err
 }
 
 // appendUnminedRaw appends the encoding of a transaction that is in no block: from the pool, with its
 // blobs as in geth, or none.
-func (a *API) appendUnminedRaw(out []byte, hash common.Hash) ([]byte, error) {
-	if waiting := a.chain.Pool(); waiting != nil {
-		if tx, _, ok := waiting.GetWithBlobs(hash); ok {
-			raw, err := tx.MarshalBinary()
-			return appendHex(out, raw), err
-		}
+func (a *API) appendUnminedRaw(out []byte, hash common.Hash) (answer []byte, sure bool, err error) {
+	waiting := a.chain.Pool()
+	if waiting == nil {
+		return append(out, noBytes...), true, nil
 	}
-	return append(out, noBytes...), nil
+	tx, _, ok := waiting.GetWithBlobs(hash)
+	if !ok {
+		return append(out, noBytes...), false, nil
+	}
+	raw, err := tx.MarshalBinary()
+	return appendHex(out, raw), true, err
 }
 
 // pendingNonce returns the nonce of a sender's next transaction: after all pooled ones,

@@ -49,17 +49,8 @@ func (a *API) transactionMethods(d *eth.Description) []jsonrpc.Method {
 	}
 }
 
-// findTransaction finds a transaction by hash and reads its block with read; nil if it does
+// findIn finds a transaction by hash in a view and reads its block with read; nil if it does
 // not exist.
-func (a *API) findTransaction(ctx context.Context, hash common.Hash, read blockReader) (b *block, index int, err error) {
-	view, err := a.chain.View()
-	if err != nil {
-		return nil, 0, err
-	}
-	return findIn(ctx, view, hash, read)
-}
-
-// findIn is findTransaction in a given view.
 func findIn(ctx context.Context, view *query.View, hash common.Hash, read blockReader) (b *block, index int, err error) {
 	return findBy(ctx, view.FindTransaction, view, hash, read)
 }
@@ -97,13 +88,17 @@ func (b *block) holds(i int, hash common.Hash) (bool, error) {
 	return bytes.Equal(b.hasher.hash(raw), hash[:]), nil
 }
 
+// appendAbsent appends the answer for a transaction that no block of a view has. It is not sure if the transaction
+// may have left the pool for a block since the view was taken.
+type appendAbsent func(out []byte, hash common.Hash) (answer []byte, sure bool, err error)
+
 // ofHash answers about the transaction with a hash. appendFound appends the answer for a
-// transaction of a block, which read has read; appendAbsent appends the answer if no block
+// transaction of a block, which read has read; absent appends the answer if no block
 // has the transaction.
 func (a *API) ofHash(
 	read blockReader,
 	appendFound func(b *block, out []byte, index int, hash []byte) ([]byte, error),
-	appendAbsent func(out []byte, hash common.Hash) ([]byte, error),
+	absent appendAbsent,
 ) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := parameter.Read(params, 1, 1)
@@ -111,21 +106,33 @@ func (a *API) ofHash(
 		if args.Err != nil {
 			return out, args.Err
 		}
-		b, index, err := a.findTransaction(ctx, hash, read)
-		if err != nil {
-			return out, err
+		for {
+			view, err := a.chain.View()
+			if err != nil {
+				return out, err
+			}
+			b, index, err := findIn(ctx, view, hash, read)
+			if err != nil {
+				return out, err
+			}
+			if b != nil {
+				defer b.release()
+				return appendFound(b, out, index, hash[:])
+			}
+			answer, sure, err := absent(out, hash)
+			if sure || err != nil {
+				return answer, err
+			}
+			if now, err := a.chain.View(); err != nil || now.Head() == view.Head() {
+				return answer, err
+			}
 		}
-		if b == nil {
-			return appendAbsent(out, hash)
-		}
-		defer b.release()
-		return appendFound(b, out, index, hash[:])
 	}
 }
 
 // always returns a function that appends a constant answer.
-func always(answer string) func(out []byte, hash common.Hash) ([]byte, error) {
-	return func(out []byte, _ common.Hash) ([]byte, error) { return append(out, answer...), nil }
+func always(answer string) appendAbsent {
+	return func(out []byte, _ common.Hash) ([]byte, bool, error) { return append(out, answer...), true, nil }
 }
 
 // getRawTransaction returns the handler of eth_getRawTransactionByHash and
