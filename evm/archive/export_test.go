@@ -3,9 +3,11 @@ package archive
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
+	"ashlar/evm"
 	"ashlar/kv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -100,4 +102,24 @@ func (c Chain) CheckRead(ctx context.Context, a *Archive, number uint64, random 
 	}
 	_, err = a.StateAt(number).Node(ctx, common.Hash{}, nil, c.blocks[number].Block.Root())
 	return err
+}
+
+// AddOlder adds the blocks from a number on that are before the first one of the archive in a store.
+func (c Chain) AddOlder(ctx context.Context, store kv.Store, from uint64) error {
+	a, err := Open(ctx, store)
+	if err != nil {
+		return err
+	}
+	added, err := a.AddOlder(ctx, from)
+	if err != nil {
+		return err
+	}
+	for number := from; number < a.Extent().Blocks; number++ {
+		delta := c.blocks[number]
+		total := big.NewInt(7 * int64(number+1)) // each block has 7
+		if err := added.Put(ctx, &evm.Delta{Block: delta.Block, Senders: delta.Senders, Receipts: delta.Receipts}, total); err != nil {
+			return err
+		}
+	}
+	return added.Finish(ctx)
 }

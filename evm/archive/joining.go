@@ -70,7 +70,8 @@ type Range struct {
 	Genesis *core.Genesis // without its accounts
 	Extent  Extent
 	Settled chain.Ref
-	Removed bool // a window has removed older history
+	Removed bool   // a window has removed older history
+	Older   uint64 // the lowest block before the first one that was added, also in part; 0: none was
 }
 
 // ReadRange returns what a store holds, which may be joined already. It returns kv.ErrNotFound
@@ -97,6 +98,9 @@ func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under 
 		return r, j, false, err
 	}
 	if _, r.Removed, err = readExtentOf(ctx, store, pointerRemoved); err != nil {
+		return r, j, false, err
+	}
+	if r.Older, _, err = readOlder(ctx, store); err != nil {
 		return r, j, false, err
 	}
 	settled, any, err := rows.Settled(ctx, store)

@@ -37,7 +37,7 @@ func (a *Archive) AddOlder(ctx context.Context, from uint64) (*Older, error) {
 		return nil, err
 	}
 	o := &Older{archive: a, batch: a.store.NewBatch(), lowest: from, next: from}
-	o.batch.SetPointer(pointerOlder, binary.BigEndian.AppendUint64(nil, min(from, under)))
+	SetOlder(o.batch, min(from, under))
 	return o, o.flush(ctx, 0)
 }
 
@@ -101,14 +101,28 @@ func (a *Archive) OlderUnder(ctx context.Context) (uint64, error) {
 	if there {
 		first = min(first, max(removed.Blocks, 1))
 	}
-	value, err := a.store.Pointer(ctx, pointerOlder)
+	lowest, there, err := readOlder(ctx, a.store)
+	if !there || err != nil {
+		return first, err
+	}
+	return min(first, lowest), nil
+}
+
+// readOlder returns the lowest block of which an [Older] has written rows, or false if there was none.
+func readOlder(ctx context.Context, store kv.Reader) (lowest uint64, there bool, err error) {
+	value, err := store.Pointer(ctx, pointerOlder)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		return first, nil
+		return 0, false, nil
 	case err != nil:
-		return first, err
+		return 0, false, fmt.Errorf("archive: %s: %w", pointerOlder, err)
 	case len(value) != 8:
-		return first, fmt.Errorf("%w: the older pointer has %d bytes", rows.ErrCorrupt, len(value))
+		return 0, false, fmt.Errorf("%w: the older pointer has %d bytes", rows.ErrCorrupt, len(value))
 	}
-	return min(first, binary.BigEndian.Uint64(value)), nil
+	return binary.BigEndian.Uint64(value), true, nil
+}
+
+// SetOlder sets the lowest block before the first one of which rows may be there.
+func SetOlder(batch kv.Batch, lowest uint64) {
+	batch.SetPointer(pointerOlder, binary.BigEndian.AppendUint64(nil, lowest))
 }

@@ -31,25 +31,38 @@ func (j *join) copyTables(ctx context.Context) error {
 	return nil
 }
 
-// span returns the sort keys that are copied of a table.
-func (j *join) span(t *kv.Table) (from, to uint64) {
-	first, last := uint64(0), j.border
-	if j.above {
-		first, last = j.border+1, j.other.Settled.Number
+// span is a range of blocks.
+type span struct{ first, last uint64 }
+
+// spans returns the blocks of which the rows of a table are copied, in ascending order.
+func (j *join) spans(t *kv.Table) []span {
+	switch {
+	case !j.above:
+		return []span{{0, j.border}}
+	case t == j.tables.Codes: // their sort key is not of a block
+		return []span{{0, j.other.Settled.Number}}
 	}
-	if t == j.tables.Codes { // their sort key is not of a block
-		first = 0
+	later := span{j.border + 1, j.other.Settled.Number}
+	if older, there := j.olderBlocks(); there && slices.Contains(slices.Concat(j.tables.Own(), j.tables.Derived()), t) {
+		return []span{older, later}
 	}
-	return first << t.IndexBits, (last+1)<<t.IndexBits - 1
+	return []span{later}
+}
+
+// olderBlocks returns the blocks that the upper archive has before the first one of the lower archive: those that were
+// added to it without their state. If rows above the border are not added, they are there already.
+func (j *join) olderBlocks() (older span, there bool) {
+	older = span{max(j.other.Extent.Blocks, 1), j.into.Extent.Blocks - 1} // the genesis is in both
+	return older, j.above && older.first < j.into.Extent.Blocks
 }
 
 // copyTable copies the rows of a table. Partitions that were complete are left out.
 func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 	j.progress.Begin("copy "+t.Name, 1<<16)
-	from, to := j.span(t)
+	spans := j.spans(t)
 	var partition []byte
 	any := false
-	for row, err := range j.from.WalkAfter(ctx, t, j.state.After, from) {
+	for row, err := range j.from.WalkAfter(ctx, t, j.state.After, spans[0].first<<t.IndexBits) {
 		if err != nil {
 			return err
 		}
@@ -58,8 +71,10 @@ func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 		}
 		partition, any = append(partition[:0], row.Partition...), true
 		j.progress.Walked(row.Walked)
-		if err := j.copyPartition(ctx, t, partition, from, to); err != nil {
-			return err
+		for _, s := range spans {
+			if err := j.copyPartition(ctx, t, partition, s); err != nil {
+				return err
+			}
 		}
 		j.state.After = bytes.Clone(partition)
 		if err := j.flush(ctx, j.batchBytes, true); err != nil {
@@ -71,14 +86,14 @@ func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 
 // copyPartition copies the rows of a partition in ascending order, in which a distributed
 // engine splits partitions and nodes follow each other.
-func (j *join) copyPartition(ctx context.Context, t *kv.Table, partition []byte, from, to uint64) (err error) {
+func (j *join) copyPartition(ctx context.Context, t *kv.Table, partition []byte, of span) (err error) {
 	var chain *archive.NodeChain
 	if j.above && t == j.tables.TrieNodes {
 		if chain, err = archive.StartNodeChain(ctx, j.to, partition, j.border); err != nil {
 			return err
 		}
 	}
-	rows := j.from.Scan(ctx, t, partition, from, to)
+	rows := j.from.Scan(ctx, t, partition, of.first<<t.IndexBits, (of.last+1)<<t.IndexBits-1)
 	for rows.Next() {
 		value := rows.Value()
 		if chain != nil && rows.Sort() <= archive.WholeUntil(j.border) {

@@ -90,6 +90,7 @@ func Run(ctx context.Context, to, from kv.Store, o Options) (Done, error) {
 		if err := j.checkBorder(ctx); err != nil {
 			return j.done, err
 		}
+		j.noteOlder()
 		if err := j.flushDurably(ctx, true); err != nil {
 			return j.done, err
 		}
@@ -151,6 +152,13 @@ func (j *join) upper() archive.Range {
 func (j *join) extent() archive.Extent {
 	state := j.lower().Extent.State
 	return archive.Extent{Blocks: min(j.into.Extent.Blocks, j.other.Extent.Blocks), State: state, Tries: state}
+}
+
+// noteOlder notes the lowest block of which rows are copied that nothing reads if the join is given up.
+func (j *join) noteOlder() {
+	if older, there := j.olderBlocks(); there && (j.into.Older == 0 || older.first < j.into.Older) {
+		archive.SetOlder(j.batch, older.first)
+	}
 }
 
 // run does everything after the checks.
