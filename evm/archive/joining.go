@@ -10,6 +10,7 @@ import (
 	"ashlar/history/rows"
 	"ashlar/kv"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 )
 
@@ -70,8 +71,9 @@ type Range struct {
 	Genesis *core.Genesis // without its accounts
 	Extent  Extent
 	Settled chain.Ref
-	Removed bool   // a window has removed older history
-	Older   uint64 // the lowest block before the first one that was added, also in part; 0: none was
+	Began   chain.Ref // the block with whose state the archive was made
+	Removed *Extent   // the history before which a window has removed all rows, or is to; nil: none has moved
+	Older   uint64    // the lowest block before the first one that was added, also in part; 0: none was
 }
 
 // ReadRange returns what a store holds, which may be joined already. It returns kv.ErrNotFound
@@ -97,8 +99,10 @@ func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under 
 	if r.Extent, err = readExtent(ctx, store); err != nil {
 		return r, j, false, err
 	}
-	if _, r.Removed, err = readExtentOf(ctx, store, pointerRemoved); err != nil {
+	if removed, there, err := readExtentOf(ctx, store, pointerRemoved); err != nil {
 		return r, j, false, err
+	} else if there {
+		r.Removed = &removed
 	}
 	if r.Older, _, err = readOlder(ctx, store); err != nil {
 		return r, j, false, err
@@ -107,12 +111,39 @@ func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under 
 	if err == nil && !any {
 		err = fmt.Errorf("archive: settled: %w", kv.ErrNotFound)
 	}
+	if err != nil {
+		return r, j, under, err
+	}
 	r.Settled = settled
+	r.Began, err = readBegan(ctx, store)
 	return r, j, under, err
 }
 
-// SetRange sets where the history begins, and the last settled block.
-func SetRange(batch kv.Batch, e Extent, settled chain.Ref) {
+// readBegan returns the block with whose state an archive was made.
+func readBegan(ctx context.Context, store kv.Reader) (chain.Ref, error) {
+	at, _, started, err := readStart(ctx, store)
+	if started || err != nil {
+		return at, err
+	}
+	history := newHistory(store, form{})
+	genesis, err := history.Header(ctx, 0)
+	if err != nil {
+		return at, err
+	}
+	return chain.Ref{Hash: genesis.Hash}, nil
+}
+
+// SetBegan sets the block with whose state an archive was made.
+func SetBegan(batch kv.Batch, at chain.Ref) {
+	batch.SetPointer(pointerStart, encodeStart(at, common.Hash{}))
+}
+
+// SetRange sets where the history begins, the last settled block, and the history before which a window has
+// removed all rows, unless that is nil.
+func SetRange(batch kv.Batch, e Extent, settled chain.Ref, removed *Extent) {
 	setExtent(batch, e)
 	rows.SetSettled(batch, settled)
+	if removed != nil {
+		batch.SetPointer(pointerRemoved, appendExtent(nil, *removed))
+	}
 }

@@ -58,16 +58,10 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 // keys do not name a block.
 func laterCodes(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (later []rewind.Row, err error) {
 	progress.Begin(codes.Name, 1<<16)
-	candidates := make(map[common.Hash]struct{})
-	// An account of a block whose settling was cut off may be at one node.
-	err = walkAccounts(kv.WalkReplicas(ctx, store, accounts, to+1), func(_ uint64, code common.Hash) bool {
-		candidates[code] = struct{}{}
-		return true
-	})
+	candidates, err := CodesAfter(ctx, store, to)
 	if err != nil || len(candidates) == 0 {
 		return nil, err
 	}
-	delete(candidates, types.EmptyCodeHash)
 	err = walkAccounts(store.Walk(ctx, accounts, 0), func(number uint64, code common.Hash) bool {
 		if number <= to {
 			delete(candidates, code)
@@ -78,6 +72,18 @@ func laterCodes(ctx context.Context, store kv.Store, to uint64, progress *audit.
 		later = append(later, rewind.Row{Table: codes, Partition: hash[:], Sort: 0})
 	}
 	return later, err
+}
+
+// CodesAfter returns the hashes of the codes that accounts have in versions after a block.
+func CodesAfter(ctx context.Context, store kv.Store, block uint64) (map[common.Hash]struct{}, error) {
+	used := make(map[common.Hash]struct{})
+	// An account of a block whose settling was cut off may be at one node.
+	err := walkAccounts(kv.WalkReplicas(ctx, store, accounts, block+1), func(_ uint64, code common.Hash) bool {
+		used[code] = struct{}{}
+		return true
+	})
+	delete(used, types.EmptyCodeHash)
+	return used, err
 }
 
 // walkAccounts calls visit with the block and the code hash of each version of an account,

@@ -169,9 +169,10 @@ func readStart(ctx context.Context, store kv.Reader) (at chain.Ref, done common.
 	return at, common.Hash(value[8+common.HashLength:]), true, nil
 }
 
-func (s *Start) setStart() {
-	value := append(binary.BigEndian.AppendUint64(nil, s.at.Number), s.at.Hash[:]...)
-	s.batch.SetPointer(pointerStart, append(value, s.done[:]...))
+// encodeStart is the reverse of readStart.
+func encodeStart(at chain.Ref, done common.Hash) []byte {
+	value := append(binary.BigEndian.AppendUint64(nil, at.Number), at.Hash[:]...)
+	return append(value, done[:]...)
 }
 
 // LastDone returns the last account that is complete, zero if none is. Accounts are
@@ -242,7 +243,7 @@ func (s *Start) flush(ctx context.Context, least int) error {
 	if s.batch.Rows() > 0 || s.done != (common.Hash{}) {
 		s.batch.SetPointer(pointerStartSource, s.source[:])
 	}
-	s.setStart()
+	s.batch.SetPointer(pointerStart, encodeStart(s.at, s.done))
 	if err := s.store.Write(ctx, s.batch); err != nil {
 		return fmt.Errorf("archive: write the state of block %s: %w", s.at, err)
 	}

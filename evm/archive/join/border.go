@@ -54,7 +54,7 @@ func (j *join) explainMisfit() error {
 
 // checkBorder compares the archives at the border, before anything is written.
 func (j *join) checkBorder(ctx context.Context) error {
-	if !j.above && j.into.Removed {
+	if !j.above && j.into.Removed != nil {
 		// Versions older than its first state stay in an archive with a window, and differ from
 		// those of the lower one.
 		return fmt.Errorf("%w: older history was removed from the upper archive, so older blocks cannot be added to it (want it added to the lower one, by `ashlar join` there)", ErrFit)

@@ -8,6 +8,8 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // copyTables copies the rows of all tables, from where an earlier run has stopped.
@@ -60,6 +62,10 @@ func (j *join) olderBlocks() (older span, there bool) {
 func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 	j.progress.Begin("copy "+t.Name, 1<<16)
 	spans := j.spans(t)
+	copied, err := j.copied(ctx, t)
+	if err != nil {
+		return err
+	}
 	var partition []byte
 	any := false
 	for row, err := range j.from.WalkAfter(ctx, t, j.state.After, spans[0].first<<t.IndexBits) {
@@ -71,6 +77,9 @@ func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 		}
 		partition, any = append(partition[:0], row.Partition...), true
 		j.progress.Walked(row.Walked)
+		if !copied(partition) {
+			continue
+		}
 		for _, s := range spans {
 			if err := j.copyPartition(ctx, t, partition, s); err != nil {
 				return err
@@ -82,6 +91,19 @@ func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 		}
 	}
 	return j.flush(ctx, 1, true)
+}
+
+// copied returns which partitions of a table are copied. A window removes versions of accounts and leaves their codes, so
+// from an upper archive with a window only the codes of the versions that are copied come along.
+func (j *join) copied(ctx context.Context, t *kv.Table) (func(partition []byte) bool, error) {
+	if t != j.tables.Codes || !j.above || j.other.Removed == nil {
+		return func([]byte) bool { return true }, nil
+	}
+	used, err := archive.CodesAfter(ctx, j.from, j.border)
+	return func(partition []byte) bool {
+		_, ok := used[common.BytesToHash(partition)]
+		return ok
+	}, err
 }
 
 // copyPartition copies the rows of a partition in ascending order, in which a distributed

@@ -154,10 +154,18 @@ func (j *join) extent() archive.Extent {
 	return archive.Extent{Blocks: min(j.into.Extent.Blocks, j.other.Extent.Blocks), State: state, Tries: state}
 }
 
-// noteOlder notes the lowest block of which rows are copied that nothing reads if the join is given up.
+// noteOlder notes the lowest block of which rows are copied that nothing may ever read: those of an addition to the other
+// archive that was interrupted, and those of older blocks if the join is given up.
 func (j *join) noteOlder() {
-	if older, there := j.olderBlocks(); there && (j.into.Older == 0 || older.first < j.into.Older) {
-		archive.SetOlder(j.batch, older.first)
+	lowest := j.other.Older
+	if j.above {
+		lowest = 0
+		if older, there := j.olderBlocks(); there {
+			lowest = older.first
+		}
+	}
+	if lowest > 0 && (j.into.Older == 0 || lowest < j.into.Older) {
+		archive.SetOlder(j.batch, lowest)
 	}
 }
 
@@ -194,7 +202,10 @@ func (j *join) run(ctx context.Context) error {
 	if err := j.flushDurably(ctx, false); err != nil {
 		return err
 	}
-	archive.SetRange(j.batch, j.extent(), j.done.Settled)
+	archive.SetRange(j.batch, j.extent(), j.done.Settled, j.lower().Removed)
+	if !j.above {
+		archive.SetBegan(j.batch, j.other.Began)
+	}
 	if err := j.flushDurably(ctx, false); err != nil {
 		return err
 	}
