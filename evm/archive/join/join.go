@@ -15,6 +15,7 @@
 //
 //	join = border      from here on nothing opens the archive, see archive.Joining
 //	epoch = odd        only if rows at or above the border change
+//	...                then a pause, for other processes that serve the archive, until they have ended
 //	...                rows are copied, encoded again and removed
 //	first, settled     of the joined range
 //	epoch = even
@@ -180,6 +181,11 @@ func (j *join) run(ctx context.Context) error {
 			return err
 		}
 		epoch++
+	}
+	if !j.above {
+		if err := tip.AwaitReaders(ctx, j.to); err != nil {
+			return err
+		}
 	}
 	if !j.state.Again {
 		if err := j.copyTables(ctx); err != nil {
