@@ -127,6 +127,7 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	if header, ok := known.Get(number); ok && (header.TotalDifficulty != nil || !h.Stores(number)) {
 		return header, nil
 	}
+	stored := h.Stores(number) // and still after the row was read, or it may be from the source
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), headers, number, nil)
 	if err != nil {
 		return nil, h.orPruned(number, err)
@@ -135,7 +136,7 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !h.Stores(number) {
+	if !stored || !h.Stores(number) {
 		header.TotalDifficulty = nil // not known
 	}
 	known.Add(number, header)
