@@ -46,10 +46,13 @@ func (e *Exporter) writeEra(ctx context.Context, from era.Blocks, number uint64,
 	if err != nil {
 		return err
 	}
-	if err := file.keep(); err != nil {
+	list.sums[name.String()] = sum
+	if err := list.write(); err != nil { // before the file has its name: one that is not listed would be refused
 		return err
 	}
-	list.sums[name.String()] = sum
+	if err := file.keep(); err != nil || len(old) == 0 {
+		return err
+	}
 	for _, path := range old {
 		if err := os.Remove(path); err != nil {
 			return err

@@ -48,6 +48,33 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
+// TestListNotWritten: an export ends because the list of checksums cannot be written, as on a full disk. The next one writes
+// the rest.
+func TestListNotWritten(t *testing.T) {
+	a, _ := crossing(t)
+	folder := t.TempDir()
+	o := export.Options{Network: "another", Format: era.ERE, Folder: folder}
+	run(t, a, o)
+	for _, last := range []*uint64{to(10), nil} { // the second file replaces the first one
+		o.Network, o.To = "net", last
+		inTheWay := filepath.Join(folder, "."+era.ChecksumsName+".partial")
+		if err := os.MkdirAll(filepath.Join(inTheWay, "file"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := try(t.Context(), a, o); err == nil {
+			t.Fatal("the list was written")
+		}
+		if err := os.RemoveAll(inTheWay); err != nil {
+			t.Fatal(err)
+		}
+		run(t, a, o)
+		files := slices.DeleteFunc(names(t, folder), func(name string) bool { return !era.IsName(name) })
+		if sums := strings.Fields(string(read(t, folder, era.ChecksumsName))); len(files) != 2 || len(sums) != 2 {
+			t.Errorf("the folder has %v and %d checksums, want 2", files, len(sums))
+		}
+	}
+}
+
 func readWhole(path string) error {
 	f, err := file.Open(path)
 	if err != nil {
