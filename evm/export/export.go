@@ -62,7 +62,7 @@ func New(ctx context.Context, a *archive.Archive, o Options) (*Exporter, error) 
 		return nil, fmt.Errorf("%w: found %d to %d, want blocks up to %d, the last settled one", ErrRange, o.From, max(o.From, last), head.Number)
 	}
 	if o.Format == era.Era1 {
-		merge, err := firstAfterMerge(ctx, a, head.Number)
+		merge, err := firstAfterMerge(ctx, a, a.Extent().Blocks, head.Number)
 		if err != nil {
 			return nil, err
 		}
@@ -70,24 +70,28 @@ func New(ctx context.Context, a *archive.Archive, o Options) (*Exporter, error) 
 			last = min(last, merge-1)
 		}
 		if last >= merge {
-			return nil, fmt.Errorf("%w: era1 holds blocks before the merge, which comes with block %d; want an earlier last block, or ERE", ErrRange, merge)
+			or := ""
+			if merge > 0 && merge == a.Extent().Blocks {
+				or = " or before"
+			}
+			return nil, fmt.Errorf("%w: era1 holds blocks before the merge, which comes with block %d%s; want an earlier last block, or ERE", ErrRange, merge, or)
 		}
 	}
 	return &Exporter{archive: a, network: o.Network, format: o.Format, folder: o.Folder, blocks: era.Range{First: o.From, Last: last}}, nil
 }
 
-// firstAfterMerge returns the first block without difficulty, or the number after head.
-func firstAfterMerge(ctx context.Context, a *archive.Archive, head uint64) (uint64, error) {
+// firstAfterMerge returns the first block from a first one to head without difficulty, or the number after head.
+func firstAfterMerge(ctx context.Context, a *archive.Archive, first, head uint64) (uint64, error) {
 	var failed error
-	i := sort.Search(int(head)+1, func(i int) bool {
-		header, err := a.Header(ctx, uint64(i))
+	i := sort.Search(int(head-first)+1, func(i int) bool {
+		header, err := a.Header(ctx, first+uint64(i))
 		if err != nil {
 			failed = err
 			return true
 		}
 		return header.Difficulty.Sign() == 0
 	})
-	return uint64(i), failed
+	return first + uint64(i), failed
 }
 
 // Progress is how far an export is.

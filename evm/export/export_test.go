@@ -15,6 +15,7 @@ import (
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
+	"ashlar/evm/archive/window"
 	"ashlar/evm/era"
 	"ashlar/evm/execute"
 	"ashlar/evm/export"
@@ -22,7 +23,9 @@ import (
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/file"
+	"ashlar/history/retention"
 	"ashlar/internal/vectors"
+	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -33,7 +36,12 @@ import (
 // imported is an archive of the blocks of files.
 func imported(t *testing.T, g *core.Genesis, paths ...string) *archive.Archive {
 	t.Helper()
-	a, err := archive.Create(t.Context(), ingesttest.Store(t), g)
+	return importedIn(t, ingesttest.Store(t), g, paths...)
+}
+
+func importedIn(t *testing.T, store kv.Store, g *core.Genesis, paths ...string) *archive.Archive {
+	t.Helper()
+	a, err := archive.Create(t.Context(), store, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +69,17 @@ func imported(t *testing.T, g *core.Genesis, paths ...string) *archive.Archive {
 // crossing is the chain of execution-apis, which crosses the merge and every fork to Osaka.
 func crossing(t *testing.T) (*archive.Archive, *core.Genesis) {
 	t.Helper()
+	return crossingIn(t, ingesttest.Store(t))
+}
+
+func crossingIn(t *testing.T, store kv.Store) (*archive.Archive, *core.Genesis) {
+	t.Helper()
 	folder := vectors.Path(t, "execution-apis")
 	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return imported(t, g, filepath.Join(folder, "chain.rlp")), g
+	return importedIn(t, store, g, filepath.Join(folder, "chain.rlp")), g
 }
 
 // merge is the first block of that chain after the merge.
@@ -312,6 +325,41 @@ func TestRangesRefused(t *testing.T) {
 		if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: the folder is there", test.name)
 		}
+	}
+}
+
+// TestWithoutFirstBlocks exports blocks of an archive that does not have the first ones.
+func TestWithoutFirstBlocks(t *testing.T) {
+	store := ingesttest.Store(t)
+	a, _ := crossingIn(t, store)
+	head, _ := a.Settled()
+	o := export.Options{Network: "net", Format: era.Era1, Folder: t.TempDir()}
+	keepFrom := func(number uint64) {
+		t.Helper()
+		kept := retention.Span(head.Number - number + 1)
+		err := window.New(a, store, retention.Window{State: kept, History: kept}, window.Options{}).Move(t.Context())
+		if err == nil {
+			a, err = archive.Open(t.Context(), store) // which has cached no header
+		}
+		if err != nil || a.Extent().Blocks != number {
+			t.Fatalf("it begins with %v, %v, want block %d", a.Extent(), err, number)
+		}
+		o.From = number
+	}
+	keepFrom(30)
+	e, err := export.New(t.Context(), a, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (era.Range{First: 30, Last: merge - 1}); e.Blocks() != want {
+		t.Errorf("blocks %+v are exported, want %+v", e.Blocks(), want)
+	}
+	if err := e.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	keepFrom(merge + 2)
+	if _, err := export.New(t.Context(), a, o); !errors.Is(err, export.ErrRange) || !strings.Contains(err.Error(), fmt.Sprintf("the merge, which comes with block %d or before", merge+2)) {
+		t.Errorf("after the merge: %v", err)
 	}
 }
 
