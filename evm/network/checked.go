@@ -113,16 +113,24 @@ func (c *checked) run(ctx context.Context) error {
 	}
 	if c.runPool != nil {
 		group.Go(func() error {
-			select {
-			case <-c.head.Arrived():
-			case <-c.waiting:
-			case <-ctx.Done():
+			if !c.begun(ctx) {
 				return nil
 			}
 			return c.runPool(ctx)
 		})
 	}
 	return group.Wait()
+}
+
+// begun waits until blocks may be shown, also while all nodes are set aside. It returns false if ctx is done before.
+func (c *checked) begun(ctx context.Context) bool {
+	select {
+	case <-c.head.Arrived():
+	case <-c.waiting:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // sendTo is to how many nodes a transaction is sent.

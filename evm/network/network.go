@@ -220,7 +220,7 @@ func warnOfUnknownFork(network string, config *params.ChainConfig) {
 func (n *network) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if n.checked != nil && n.checked.await(ctx) != nil {
+		if n.checked != nil && !n.checked.begun(ctx) {
 			return nil
 		}
 		return n.live.Run(ctx)
