@@ -262,12 +262,8 @@ func isUnverified(method *jsonrpc.Method) bool {
 
 // status says how the nodes behave.
 func (c *checked) status(quorum int, head uint64) *family.SourceStatus {
-	status := &family.SourceStatus{Problem: c.problem()}
-	for _, n := range c.nodes.Status() {
-		status.Best = max(status.Best, n.Head.Number)
-		status.Reached = status.Reached || n.Usable
-		status.Upstreams = append(status.Upstreams, family.UpstreamOf(&n))
-	}
+	status := family.SourceOf(c.nodes.Status(), quorum)
+	status.Problem = c.problem()
 	status.Behind = status.Best - min(status.Best, head)
 	if quorum > 1 {
 		status.Agreement = &family.AgreementStatus{Quorum: quorum}

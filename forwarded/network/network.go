@@ -192,13 +192,7 @@ func (n *network) Status(context.Context) (family.Status, error) {
 		return status, nil
 	}
 	status.ChainID = n.pool.ChainID()
-	source := &family.SourceStatus{}
-	for _, node := range n.pool.Status() {
-		source.Upstreams = append(source.Upstreams, family.UpstreamOf(&node))
-		if node.Usable {
-			source.Reached, source.Best = true, max(source.Best, node.Head.Number)
-		}
-	}
+	source := family.SourceOf(n.pool.Status(), n.entries.Quorum)
 	if !source.Reached {
 		source.Problem = "no upstream node is usable"
 		if until := source.AsideUntil(); until != 0 {

@@ -36,6 +36,13 @@ func TestOneNodeCannotMakeUpAHead(t *testing.T) {
 		n.Set(func(n *forwardtest.Node) { n.Chain.Head = 12 })
 	}
 	expect(12)
+	w.until("the network is not behind one node", func() bool {
+		status, err := w.network.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.Source.Upstreams[1].Head == 500 && status.Source.Best == 12 && status.Source.Behind == 0
+	})
 	w.until("the final block is known", func() bool { return w.call("eth_getBlockByNumber", `["finalized",false]`)[0] == '{' })
 	w.expect("eth_getBlockByNumber", `["finalized",false]`, fmt.Sprintf(`…"hash":"%#x"`, honest.Hash(5)))
 	for _, n := range []*forwardtest.Node{a, b} { // a real reorganization, on which both agree
