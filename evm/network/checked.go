@@ -266,8 +266,8 @@ func (c *checked) status(quorum int, head uint64) *family.SourceStatus {
 	status.Problem = c.problem()
 	status.Behind = status.Best - min(status.Best, head)
 	if quorum > 1 {
-		status.Agreement = &family.AgreementStatus{Quorum: quorum}
-		if status.Problem == "" {
+		status.Agreement = &family.AgreementStatus{Quorum: quorum, Since: family.Seconds(c.head.Since())}
+		if status.Agreement.Since == 0 {
 			status.Agreement.Nodes = quorum
 		}
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"testing"
+	"time"
 
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
@@ -44,5 +45,27 @@ func TestCheckedIsNotBehindOneNode(t *testing.T) {
 			t.Fatalf("the third node has the head %d", source.Upstreams[2].Head)
 		}
 		return source.Best == agreed && source.Behind == 0 && source.Reached
+	})
+}
+
+// A network whose nodes do not agree says since when.
+func TestCheckedDisagreement(t *testing.T) {
+	right, wrong, receipts := crossings(t)
+	genesis, _ := ingesttest.Crossing(t)
+	a, b := startNode(t, genesis, receipts, right), startNode(t, genesis, receipts, right)
+	s := serveChecked(t, genesis, nil, &Entries{Upstream: nodesOf(a, b), Quorum: 2})
+	s.await(right[len(right)-1])
+	s.status("an agreement", func(status family.Status) bool {
+		return *status.Source.Agreement == family.AgreementStatus{Quorum: 2, Nodes: 2}
+	})
+	before := time.Now().Unix()
+	a.Set(wrong, 0, 0) // with another block at the end
+	s.status("no agreement", func(status family.Status) bool {
+		agreement := status.Source.Agreement
+		return agreement.Nodes == 0 && agreement.Since >= before && status.Source.Problem != ""
+	})
+	b.Set(wrong, 0, 0)
+	s.status("an agreement again", func(status family.Status) bool {
+		return *status.Source.Agreement == family.AgreementStatus{Quorum: 2, Nodes: 2}
 	})
 }

@@ -63,7 +63,7 @@ type Head struct {
 	tip     *tip.Tip
 	arrived chan struct{} // closed when there is a first head
 	first   sync.Once
-	problem atomic.Pointer[string] // why the head stays; nil if it follows
+	problem atomic.Pointer[problem] // why the head stays; nil if it follows
 	// Run alone uses the fields below.
 	sound    map[string]uint64 // nodes on our chain, and the block up to which that was checked
 	compared chain.Ref         // executed block with which nodes are compared
@@ -88,12 +88,26 @@ func (h *Head) Arrived() <-chan struct{} { return h.arrived }
 // arrive records that there is a head.
 func (h *Head) arrive() { h.first.Do(func() { close(h.arrived) }) }
 
+// problem is why the head stays, and since when it does.
+type problem struct {
+	why   string
+	since time.Time
+}
+
 // Problem returns why the head stays where it is, "" if it follows.
 func (h *Head) Problem() string {
-	if why := h.problem.Load(); why != nil {
-		return *why
+	if p := h.problem.Load(); p != nil {
+		return p.why
 	}
 	return ""
+}
+
+// Since returns since when there has been a problem, zero if there is none.
+func (h *Head) Since() time.Time {
+	if p := h.problem.Load(); p != nil {
+		return p.since
+	}
+	return time.Time{}
 }
 
 // Run follows the head until ctx is done.
@@ -124,15 +138,17 @@ func (h *Head) Run(ctx context.Context) error {
 
 // note records why the head stays.
 func (h *Head) note(err error) {
-	before := h.Problem()
 	if err == nil {
 		h.problem.Store(nil)
 		return
 	}
-	why := err.Error()
-	h.problem.Store(&why)
-	if before == "" {
-		h.config.Log.Warn("the head stays", "because", why)
+	now, before := &problem{err.Error(), time.Now()}, h.problem.Load()
+	if before != nil {
+		now.since = before.since
+	}
+	h.problem.Store(now)
+	if before == nil {
+		h.config.Log.Warn("the head stays", "because", now.why)
 	}
 }
 
