@@ -130,9 +130,17 @@ func (k *lightKeeper) Save(ctx context.Context, c beacon.Checkpoint) error {
 	return k.store.Sync(ctx)
 }
 
+// behindLight returns how many blocks a head is behind the one that a light client has verified, which has no number: none
+// if it is that one, else what nodes say.
+func behindLight(now *beacon.Status, head common.Hash, nodes uint64) uint64 {
+	if head == now.Head.Block {
+		return 0
+	}
+	return nodes
+}
+
 // lightStatus says what a light client sees.
-func lightStatus(f *beacon.Follower) *family.LightClientStatus {
-	now := f.Status()
+func lightStatus(now *beacon.Status) *family.LightClientStatus {
 	status := &family.LightClientStatus{
 		Problem: now.Problem, Checkpoint: now.Checkpoint.Hex(), Slot: now.Slot, Head: now.Head.Number, Finalized: now.Finalized.Number,
 		PeriodsBehind: now.PeriodsBehind, Named: family.Seconds(now.Named), FinalizedTime: family.Seconds(now.Finalized.Time),

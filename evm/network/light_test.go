@@ -80,3 +80,14 @@ func TestLightClientKeeps(t *testing.T) {
 		t.Errorf("a damaged pointer: %v", err)
 	}
 }
+
+// A network with the head that its light client has verified is not behind, whatever nodes say.
+func TestLightClientIsNotBehindNodes(t *testing.T) {
+	light := &beacon.Status{Head: beacon.Slot{Number: 7, Block: common.Hash{7}}}
+	if behind := behindLight(light, common.Hash{7}, 1000); behind != 0 {
+		t.Errorf("the verified head is %d blocks behind", behind)
+	}
+	if behind := behindLight(light, common.Hash{6}, 40); behind != 40 {
+		t.Errorf("an older head is %d blocks behind, expected 40", behind)
+	}
+}

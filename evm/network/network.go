@@ -182,8 +182,9 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 			status.Consensus = consensusStatus(n.checked.api, n.engine)
 		}
 		if n.checked.light != nil {
-			status.LightClient = lightStatus(n.checked.light)
-			status.Consensus = &family.ConsensusStatus{Client: "light client", Forkchoice: status.LightClient.Named, Behind: status.Source.Behind}
+			light := n.checked.light.Status()
+			status.LightClient = lightStatus(&light)
+			status.Consensus = &family.ConsensusStatus{Client: "light client", Forkchoice: status.LightClient.Named, Behind: behindLight(&light, head.Hash, status.Source.Behind)}
 		}
 	}
 	stopped := n.mining.stopped()
