@@ -50,6 +50,14 @@ func (c *catchUp) add(now look) (pace *family.CatchUp, logged bool) {
 	return pace, c.count > 1 && (c.count-2)%paceLogged == 0
 }
 
+// executedHead returns the newest block that a network has executed. Clients may see a newer one, of nodes that answer for it.
+func executedHead(status *family.Status) uint64 {
+	if source := status.Source; source != nil && status.Consensus == nil && source.Behind > 0 {
+		return min(status.Head, source.Best-min(source.Best, source.Behind))
+	}
+	return status.Head
+}
+
 // watchPace watches how fast a network catches up, until ctx is done.
 func (n *Network) watchPace(ctx context.Context) error {
 	var c catchUp
@@ -64,13 +72,14 @@ func (n *Network) watchPace(ctx context.Context) error {
 			if err != nil {
 				continue // reported by readiness and metrics
 			}
-			pace, logged := c.add(look{at, status.Head, status.Behind()})
+			executed := executedHead(&status)
+			pace, logged := c.add(look{at, executed, status.Behind()})
 			n.pace.Store(pace)
 			switch {
 			case logged && pace == nil:
-				slog.Info("caught up", "network", n.Name, "block", status.Head)
+				slog.Info("caught up", "network", n.Name, "block", executed)
 			case logged:
-				args := []any{"network", n.Name, "block", status.Head, "behind", status.Behind(), "blocks_per_second", int64(pace.Rate)}
+				args := []any{"network", n.Name, "block", executed, "behind", status.Behind(), "blocks_per_second", int64(pace.Rate)}
 				if pace.Remaining > 0 { // else it is not known
 					args = append(args, "remaining", time.Duration(pace.Remaining)*time.Second)
 				}

@@ -142,7 +142,7 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 	if why := setAside(status.Source); why != "" {
 		return errors.New(why)
 	}
-	if behind := status.Behind(); behind > farBehind {
+	if behind := behindShown(status); behind > farBehind {
 		return fmt.Errorf("it is %d blocks behind the head, expected at most %d", behind, farBehind)
 	}
 	if age > oldHead && !sourceReached(status, now) {
@@ -152,6 +152,16 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 		return fmt.Errorf("its newest block %d is %s old, and %s", status.Head, Lasting(age), whyUnreached(status, now))
 	}
 	return nil
+}
+
+// behindShown returns how many blocks a network is behind the best head, by the head that clients see. While a network
+// executes blocks far below the head of the nodes that answer for it, clients see theirs.
+func behindShown(status *family.Status) uint64 {
+	behind := status.Behind()
+	if source := status.Source; source != nil && status.Consensus == nil {
+		behind = min(behind, source.Best-min(source.Best, status.Head))
+	}
+	return behind
 }
 
 // setAside says until when all nodes of a network are set aside, "" if one is not.

@@ -122,7 +122,7 @@ type SourceStatus struct {
 	Problem   string           `json:"problem,omitempty"` // why the best head is not followed
 	Best      uint64           `json:"best"`              // the highest head of the nodes that can be used, else of all
 	Reached   bool             `json:"reached"`           // at least one node answers as it should
-	Behind    uint64           `json:"behind"`            // blocks from the head to Best
+	Behind    uint64           `json:"behind"`            // blocks from the head to Best; from the last executed one if clients see a head of nodes
 	Upstreams []UpstreamStatus `json:"upstreams"`
 	// Agreement is nil if the nodes need not agree. Best is then their head, and Reached
 	// means that they agree.
