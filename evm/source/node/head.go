@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"ashlar/chain"
-	"ashlar/endpoint"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -131,10 +130,10 @@ func (c *Client) subscribe(ctx context.Context, begun func(context.Context) erro
 	messages := make(chan json.RawMessage)
 	subscription, err := connection.EthSubscribe(connecting, messages, to...)
 	if errors.Is(err, rpc.ErrNotificationsUnsupported) || refuses(err) {
-		return fmt.Errorf("%w: %w", ErrNoSubscriptions, err)
+		return fmt.Errorf("%w: %w", ErrNoSubscriptions, c.shown(err))
 	}
 	if err != nil {
-		return fmt.Errorf("eth_subscribe: %w", endpoint.WithoutURL(err))
+		return fmt.Errorf("eth_subscribe: %w", c.shown(err))
 	}
 	defer subscription.Unsubscribe()
 	waiting := newInbox(c.wait)

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +36,10 @@ type InvalidError struct {
 	Err  error  // what is wrong with the response
 }
 
-func (e *InvalidError) Error() string { return fmt.Sprintf("invalid answer, %s: %v", e.What, e.Err) }
+func (e *InvalidError) Error() string {
+	const most = 300 // characters: the reason may repeat what the node has sent
+	return fmt.Sprintf("invalid answer, %s: %.*v", e.What, most, e.Err)
+}
 
 func (e *InvalidError) Unwrap() error { return e.Err }
 
@@ -51,11 +55,12 @@ const (
 // Client is a client of one node. It connects on first use, and reconnects when the
 // connection is lost. It is safe for concurrent use.
 type Client struct {
-	url  string
-	name string
-	http *http.Client
-	most int64 // maximum bytes of the responses to a batch
-	wait int   // maximum bytes of the messages of a subscription that wait
+	address string
+	url     *url.URL // the address
+	name    string
+	http    *http.Client
+	most    int64 // maximum bytes of the responses to a batch
+	wait    int   // maximum bytes of the messages of a subscription that wait
 
 	dialing sync.Mutex
 	rpc     *rpc.Client // guarded by dialing; nil before first use
@@ -70,7 +75,7 @@ func New(address string) (*Client, error) {
 		return nil, err
 	}
 	transport := &boundedTransport{to: http.DefaultTransport.(*http.Transport).Clone(), most: answerBytes}
-	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes, wait: inboxBytes}, nil
+	return &Client{address: address, url: u, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes, wait: inboxBytes}, nil
 }
 
 // Schemes returns the URL schemes that a node may have.
@@ -115,9 +120,9 @@ func (c *Client) connect(ctx context.Context) (*rpc.Client, error) {
 	if c.rpc != nil {
 		return c.rpc, nil
 	}
-	dialed, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(c.http), rpc.WithWebsocketMessageSizeLimit(answerBytes))
+	dialed, err := rpc.DialOptions(ctx, c.address, rpc.WithHTTPClient(c.http), rpc.WithWebsocketMessageSizeLimit(answerBytes))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errConnect, endpoint.WithoutURL(err))
+		return nil, fmt.Errorf("%w: %w", errConnect, c.shown(err))
 	}
 	c.rpc = dialed
 	return dialed, nil
@@ -132,9 +137,28 @@ func (c *Client) call(ctx context.Context, result any, method string, args ...an
 		return err
 	}
 	if err := connection.CallContext(ctx, result, method, args...); err != nil {
-		return fmt.Errorf("%s: %w", method, endpoint.WithoutURL(err))
+		return fmt.Errorf("%s: %w", method, c.shown(err))
 	}
 	return nil
+}
+
+// shownBytes is how much of an error is shown.
+const shownBytes = 200
+
+// shownError is an error with another text.
+type shownError struct {
+	error
+	text string
+}
+
+func (e *shownError) Error() string { return e.text }
+
+func (e *shownError) Unwrap() error { return e.error }
+
+// shown returns an error of a request with a text that is short and has no key of the URL, whatever the node has sent.
+func (c *Client) shown(err error) error {
+	err = endpoint.WithoutURL(err)
+	return &shownError{err, endpoint.Excerpt(err.Error(), c.url, shownBytes)}
 }
 
 // batch makes calls in a batch, or one by one if the node does not support batches. It returns
@@ -187,7 +211,12 @@ func (c *Client) batchOnce(ctx context.Context, calls []rpc.BatchElem) error {
 		return err
 	}
 	if err := connection.BatchCallContext(ctx, calls); err != nil {
-		return fmt.Errorf("batch of %s: %w", calls[0].Method, endpoint.WithoutURL(err))
+		return fmt.Errorf("batch of %s: %w", calls[0].Method, c.shown(err))
+	}
+	for i := range calls {
+		if err := calls[i].Error; err != nil {
+			calls[i].Error = c.shown(err)
+		}
 	}
 	return nil
 }

@@ -278,7 +278,7 @@ func TestInvalidAnswers(t *testing.T) {
 	}
 }
 
-// No error contains the URL.
+// No error contains the URL, or much of what a node sends.
 func TestSecrets(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -289,6 +289,21 @@ func TestSecrets(t *testing.T) {
 		}
 		if _, err := client.Forkchoice(t.Context()); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(client.Name(), "secret") {
 			t.Errorf("the error of %s is %v", client.Name(), err)
+		}
+		client.Close()
+	}
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(map[bool]int{true: http.StatusNotFound, false: http.StatusBadGateway}[strings.Contains(r.URL.Path, "lost")])
+		fmt.Fprintf(w, "Cannot %s %s %s", r.Method, r.URL, strings.Repeat("<p>", 1<<16))
+	}))
+	defer refusing.Close()
+	for _, path := range []string{"/v3/secret-key", "/lost/secret-key", "/v3?key=secret-key"} {
+		client, err := node.New(refusing.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Forkchoice(t.Context()); err == nil || strings.Contains(err.Error(), "secret") || len(err.Error()) > 500 {
+			t.Errorf("the error of %s has %d bytes: %.500v", path, len(err.Error()), err)
 		}
 		client.Close()
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("the node returned the error %.200q (%d)", e.Message, e.Code)
+	return fmt.Sprintf("the node returned the error %q (%d)", e.Message, e.Code)
 }
 
 // Error codes that are handled specially.
@@ -37,7 +38,7 @@ const (
 // StatusError is an HTTP response with an error status.
 type StatusError struct {
 	Status int
-	Body   string        // beginning of the body
+	Body   string        // beginning of the body, without keys
 	After  time.Duration // requested delay before a retry; 0 if none
 }
 
@@ -82,19 +83,21 @@ func (n *Node) call(ctx context.Context, method string, params []any, result fun
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %w", method, statusError(response))
+		return fmt.Errorf("%s: %w", method, n.statusError(response))
 	}
-	e := envelope{id: id, in: wire.NewReader(response.Body, n.options.AnswerBytes)}
+	e := envelope{id: id, url: n.url, in: wire.NewReader(response.Body, n.options.AnswerBytes)}
 	if err := e.read(result); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }
 
-func statusError(response *http.Response) *StatusError {
-	const most = 200
-	beginning, _ := io.ReadAll(io.LimitReader(response.Body, most)) // a partial body is good enough
-	e := &StatusError{Status: response.StatusCode, Body: strings.TrimSpace(string(beginning))}
+// shownBytes is how much of a node's text an error has.
+const shownBytes = 200
+
+func (n *Node) statusError(response *http.Response) *StatusError {
+	beginning, _ := io.ReadAll(io.LimitReader(response.Body, 16*shownBytes)) // a partial body is good enough
+	e := &StatusError{Status: response.StatusCode, Body: endpoint.Excerpt(strings.TrimSpace(string(beginning)), n.url, shownBytes)}
 	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); err == nil {
 		e.After = time.Duration(seconds) * time.Second
 	}
@@ -103,8 +106,9 @@ func statusError(response *http.Response) *StatusError {
 
 // envelope reads a JSON-RPC response, whose members may come in any order.
 type envelope struct {
-	id int64
-	in *wire.Reader
+	id  int64
+	url *url.URL // of the node
+	in  *wire.Reader
 
 	answered bool // the response has a result
 	failure  *CallError
@@ -159,6 +163,7 @@ func (e *envelope) failureMember(name string) (err error) {
 		e.failure.Code, err = e.in.Int64()
 	case "message":
 		e.failure.Message, err = e.in.Text()
+		e.failure.Message = endpoint.Excerpt(e.failure.Message, e.url, shownBytes)
 	default:
 		err = e.in.Skip()
 	}

@@ -43,6 +43,7 @@ type Options struct {
 // Node is a client of one node. It is safe for concurrent use.
 type Node struct {
 	options Options
+	url     *url.URL // the one of options
 	record  record
 }
 
@@ -90,7 +91,7 @@ func New(options Options) (*Node, error) {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
 	}
-	n := &Node{options: options}
+	n := &Node{options: options, url: parsed}
 	n.rename(parsed.Host, options.Logger)
 	return n, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +208,20 @@ func TestErrorsDoNotContainTheURL(t *testing.T) {
 	err := n.call(t.Context(), "starknet_chainId", nothing(), nil)
 	if err == nil || strings.Contains(err.Error(), "secret-key") {
 		t.Errorf("no listener: the error is %v", err)
+	}
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"status": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "Cannot POST "+r.URL.Path, http.StatusNotFound)
+		},
+		"error": func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"not for %s"}}`, r.URL.Path)
+		},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(answer))
+		err := newNode(t, Options{URL: server.URL + "/secret-key"}).call(t.Context(), "starknet_chainId", nothing(), nil)
+		if server.Close(); err == nil || strings.Contains(err.Error(), "secret-key") || !strings.Contains(err.Error(), "…") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
 	}
 }
 

@@ -1,0 +1,45 @@
+package endpoint
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// keyBytes is the least length of a part of a URL that may be a key. Shorter ones are names, such as v3 or mainnet.
+const keyBytes = 8
+
+// Excerpt returns the beginning of a text that the node with a URL has sent, for logs and statuses: about most bytes.
+// Nodes, and proxies before them, repeat what they do not know, so what may be a key in the URL is shown as "…".
+func Excerpt(text string, of *url.URL, most int) string {
+	keys := secrets(of)
+	long := len(text) > 16*most
+	text = text[:min(len(text), 16*most)]
+	for _, key := range keys {
+		text = strings.ReplaceAll(text, key, "…")
+	}
+	if long && len(keys) > 0 { // it may end within a key
+		text = text[:len(text)-min(len(text), len(keys[0]))]
+	}
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// secrets returns the parts of a URL that may be a key, the longest first.
+func secrets(of *url.URL) (parts []string) {
+	if of == nil {
+		return nil
+	}
+	parts = strings.FieldsFunc(of.Path+"/"+of.EscapedPath()+"/"+of.RawQuery, func(r rune) bool { return strings.ContainsRune("/&=", r) })
+	for _, values := range of.Query() {
+		parts = append(parts, values...)
+	}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return len(part) < keyBytes })
+	if password, ok := of.User.Password(); ok && password != "" {
+		parts = append(parts, password)
+	}
+	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
+	return parts
+}
