@@ -23,6 +23,8 @@ const (
 	// slowTime is the time for an answer after which a node is shown as slow, and another one is
 	// asked for the committee that it has not given.
 	slowTime = 3 * time.Second
+	// mostWhy is how many characters of an error are shown: it may repeat what a node has sent.
+	mostWhy = 500
 )
 
 // asked is a node with how it behaves. Run alone uses it; the fields that the status has are
@@ -158,7 +160,8 @@ func (f *Follower) judge(n *asked, what string, err error) {
 		return
 	}
 	before := n.why
-	n.why = fmt.Sprintf("%s: %v", what, err)
+	said := fmt.Sprintf("%.*v", mostWhy, err)
+	n.why = what + ": " + said
 	rest := func() {
 		n.resting = now.Add(min(firstRest<<min(n.inARow, 10), longestRest))
 		n.inARow++
@@ -167,7 +170,7 @@ func (f *Follower) judge(n *asked, what string, err error) {
 	case errors.Is(err, lightclient.ErrFalse):
 		n.invalid++
 		n.aside = now.Add(asideTime)
-		n.log.Error("the beacon node sent false data: it is set aside", "asked_for", what, "error", err, "for", asideTime)
+		n.log.Error("the beacon node sent false data: it is set aside", "asked_for", what, "error", said, "for", asideTime)
 		return
 	case errors.Is(err, errAbsent):
 		rest() // it need not be at fault
@@ -179,7 +182,7 @@ func (f *Follower) judge(n *asked, what string, err error) {
 		rest()
 	}
 	if before != n.why {
-		n.log.Warn("the beacon node is of no use", "asked_for", what, "error", err)
+		n.log.Warn("the beacon node is of no use", "asked_for", what, "error", said)
 	}
 }
 

@@ -68,3 +68,16 @@ func TestRequestsEnd(t *testing.T) {
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A node cannot fill the log and the status: they show the beginning of an error.
+func TestErrorsAreShort(t *testing.T) {
+	f := follow(t, 1, nil)
+	f.nodes[0].alter = func(path string, body []byte) []byte {
+		return []byte(strings.Replace(string(body), `"SLOTS_PER_EPOCH":"`, `"SLOTS_PER_EPOCH":"`+strings.Repeat("1", 1<<13), 1))
+	}
+	_ = f.at(t, f.nodes[0].Steps[0].Slot)
+	s := f.Status()
+	if why := s.Nodes[0].Why; !strings.Contains(why, "SLOTS_PER_EPOCH is") || len(why) > 2000 || len(s.Problem) > 2000 {
+		t.Errorf("the node is of no use because of %d bytes, the problem has %d: %.500s", len(why), len(s.Problem), why)
+	}
+}
