@@ -61,7 +61,8 @@ type Config struct {
 
 	// SteadyFee fills blocks with gas (not with work) whenever the base fee is
 	// below 1 gwei, so that it moves around there. Without it, blocks this
-	// small let the base fee sink to 7 wei.
+	// small let the base fee sink to 7 wei. One transaction fills a block, so
+	// GasLimit may be at most 24,000,000 then.
 	SteadyFee bool
 }
 
@@ -101,6 +102,9 @@ const (
 	// whose blocks would have no room for their code.
 	firstFork            = 20
 	minGasLimitAmsterdam = 2 * (actionGas + actionState*params.CostPerStateByte)
+
+	// Half of a block is the target above which the base fee rises.
+	maxGasLimitSteady = 2 * maxFill
 )
 
 func (c Config) check() error {
@@ -121,6 +125,8 @@ func (c Config) check() error {
 		return fmt.Errorf("demo: gas limit is %d, expected %d to %d", c.GasLimit, uint64(minGasLimit), uint64(params.MaxGasLimit))
 	case c.AmsterdamBlock > 0 && c.GasLimit < minGasLimitAmsterdam:
 		return fmt.Errorf("demo: gas limit is %d (want at least %d with blocks of Amsterdam)", c.GasLimit, uint64(minGasLimitAmsterdam))
+	case c.SteadyFee && c.GasLimit > maxGasLimitSteady:
+		return fmt.Errorf("demo: gas limit is %d (want at most %d with a steady fee)", c.GasLimit, uint64(maxGasLimitSteady))
 	}
 	return nil
 }

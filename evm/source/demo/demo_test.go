@@ -20,6 +20,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{"one token", func(c *demo.Config) { c.Tokens = 1 }, "1 tokens, expected at least 2"},
 		{"no traffic", func(c *demo.Config) { c.MeanTransactions = 0 }, "0 transactions a block"},
 		{"little gas", func(c *demo.Config) { c.GasLimit = 1_000_000 }, "gas limit is 1000000, expected"},
+		{"much gas to fill", func(c *demo.Config) { c.GasLimit = 24_000_001 }, "gas limit is 24000001 (want at most 24000000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			config := demo.Default()
