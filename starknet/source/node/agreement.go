@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"time"
 
 	"ashlar/chain"
@@ -48,7 +49,7 @@ func (g *Group) disagree(why error) {
 // GroupStatus is the status of a group.
 type GroupStatus struct {
 	Agreement
-	Nodes   []Status
+	Nodes   []Status // whose problem is also why a node had no vote
 	Differs []string // of each node, what it has where the others agree; empty if it agrees
 }
 
@@ -58,7 +59,9 @@ func (g *Group) Status() GroupStatus {
 	defer g.mu.Unlock()
 	s := GroupStatus{Agreement: g.agreement}
 	for _, m := range g.members {
-		s.Nodes = append(s.Nodes, m.Node.Status())
+		status := m.Node.Status()
+		status.Problem = cmp.Or(status.Problem, m.voteless)
+		s.Nodes = append(s.Nodes, status)
 		s.Differs = append(s.Differs, m.differs)
 	}
 	return s

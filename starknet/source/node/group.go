@@ -41,6 +41,7 @@ type member struct {
 	resting   time.Time // until then it is not asked
 	withholds bool      // it did not send its blocks when it was last asked for them
 	differs   string    // guarded by Group.mu: what it has where the others agree
+	voteless  string    // guarded by Group.mu: why it had no vote when it was last asked for one; empty if it had
 }
 
 // rest leaves a node alone for a while, because it failed or did not answer in time.

@@ -49,6 +49,7 @@ func (g *Group) at(ctx context.Context, number uint64) (hash common.Hash, agreed
 		}
 		return chain.Ref{Number: number, Hash: hash}, err
 	})
+	g.include(votes)
 	hash, ok := chain.Elected(hashes(votes), g.quorum)
 	if !ok {
 		return common.Hash{}, nil, fmt.Errorf("%w: %d must have the same block, but block %d is %s", errNoQuorum, g.quorum, number, describe(g.members, votes))
@@ -116,8 +117,8 @@ func describe(members []*member, votes map[*member]chain.Ref) string {
 
 // ask asks all nodes the same. A node that fails is not asked for a while. Once the answers are
 // enough, the other nodes are waited for no longer than the time between two polls.
-func (g *Group) ask(ctx context.Context, enough func(answers map[*member]chain.Ref) bool, question func(context.Context, *member) (chain.Ref, error)) map[*member]chain.Ref {
-	ctx, cancel := context.WithTimeout(ctx, voteTime)
+func (g *Group) ask(caller context.Context, enough func(answers map[*member]chain.Ref) bool, question func(context.Context, *member) (chain.Ref, error)) map[*member]chain.Ref {
+	ctx, cancel := context.WithTimeout(caller, voteTime)
 	defer cancel()
 	type answer struct {
 		*member
@@ -151,14 +152,18 @@ func (g *Group) ask(ctx context.Context, enough func(answers map[*member]chain.R
 		select {
 		case a := <-answers:
 			delete(missing, a.member)
-			if a.err == nil {
+			switch {
+			case a.err == nil:
 				votes[a.member] = a.ref
-			} else if !errors.Is(a.err, ErrNotFound) {
-				g.rest(a.member)
+			case errors.Is(a.err, ErrNotFound) || caller.Err() != nil:
+			case errors.Is(a.err, context.DeadlineExceeded):
+				g.exclude(a.member, errLate)
+			default:
+				g.exclude(a.member, a.err)
 			}
 		case <-late:
 			for m := range missing {
-				g.rest(m)
+				g.exclude(m, errLate)
 			}
 			return votes
 		}
