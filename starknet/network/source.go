@@ -42,7 +42,7 @@ func (s single) status() *family.SourceStatus {
 	now := s.Status()
 	upstream := upstreamOf(now)
 	return &family.SourceStatus{
-		Problem: now.Problem, Best: now.Head.Number, Reached: now.Head.Number > 0 && now.Problem == "",
+		Problem: now.Problem, Best: now.Head.Number, Reached: now.Head != (chain.Ref{}) && now.Problem == "",
 		Upstreams: []family.UpstreamStatus{upstream},
 	}
 }
