@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"ashlar/chain"
@@ -9,7 +10,9 @@ import (
 	"ashlar/internal/await"
 	"ashlar/kv"
 	"ashlar/starknet"
+	"ashlar/starknet/query"
 	"ashlar/starknet/source/node/nodetest"
+	"ashlar/starknet/source/synthetic"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -116,4 +119,56 @@ func openServed(t *testing.T, store kv.Store, reading bool) *network {
 		t.Fatal(err)
 	}
 	return opened.(*network)
+}
+
+// TestL1AcceptedIsForgotten: what was accepted on layer 1 of a branch says nothing about the one that replaces it.
+func TestL1AcceptedIsForgotten(t *testing.T) {
+	made := synthetic.New(synthetic.Default())
+	var blocks []*starknet.Block
+	for range 6 {
+		blocks = append(blocks, made.Next())
+	}
+	fork := made.Fork(7)
+	branch := append(slices.Clone(blocks), fork.Next(), fork.Next(), fork.Next())
+	blocks = append(blocks, made.Next(), made.Next())
+	store, _ := newStored(t)
+	fake := nodetest.New(t, 9, blocks)
+	fake.ChainID = starknet.FeltOfText("SN_MINE")
+	fake.AcceptOnL1(blocks[7].Number)
+	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{fake.URL}, Quorum: 1}, false)
+	if err == nil {
+		_, err = opened.Serve(t.Context(), family.Service{Name: "mine"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := opened.(*network)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.follow(ctx) }()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	head := func(want *starknet.Block) *query.View {
+		t.Helper()
+		var view *query.View
+		await.Until(t, "the node's head", func() bool {
+			view = n.chain.View()
+			return view != nil && view.Span().Last == want.Ref()
+		})
+		return view
+	}
+	head(blocks[7])
+	number, err := n.askL1(t.Context())
+	if err != nil || number != blocks[7].Number {
+		t.Fatalf("block %d, %v, want %d", number, err, blocks[7].Number)
+	}
+	n.chain.SetL1Accepted(number)
+	fake.AcceptOnL1(blocks[2].Number)
+	fake.Set(branch)
+	view := head(branch[8])
+	if number, known := view.L1Accepted(); !known || number != blocks[5].Number {
+		t.Errorf("block %d is accepted, %t, want %d, where the branches part", number, known, blocks[5].Number)
+	}
 }

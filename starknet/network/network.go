@@ -251,7 +251,11 @@ func (f followed) Hash(ctx context.Context, number uint64) (common.Hash, error) 
 
 // Revert removes all blocks above one.
 func (f followed) Revert(ctx context.Context, ancestor chain.Ref) error {
-	return own(f.Follower.Revert(ctx, ancestor))
+	err := f.Follower.Revert(ctx, ancestor)
+	if err == nil {
+		f.network.chain.ForgetL1Above(ancestor.Number)
+	}
+	return own(err)
 }
 
 // resumed notes that the node is followed again.

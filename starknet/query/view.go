@@ -41,9 +41,19 @@ func NewChain(a *archive.Archive, tip func() *tip.Tip) *Chain { return &Chain{ar
 func (c *Chain) ID() string { return c.archive.ChainID() }
 
 // SetL1Accepted records that the block with a number, and all below it, are accepted on layer
-// 1. The block need not be here yet. An earlier, higher number stays.
+// 1. The block need not be here yet. An earlier, higher number stays, see [Chain.ForgetL1Above].
 func (c *Chain) SetL1Accepted(number uint64) {
 	for before := c.l1.Load(); number+1 > before; before = c.l1.Load() {
+		if c.l1.CompareAndSwap(before, number+1) {
+			return
+		}
+	}
+}
+
+// ForgetL1Above records that blocks above one have been reverted: those that take their place need not be accepted
+// on layer 1.
+func (c *Chain) ForgetL1Above(number uint64) {
+	for before := c.l1.Load(); before > number+1; before = c.l1.Load() {
 		if c.l1.CompareAndSwap(before, number+1) {
 			return
 		}
