@@ -104,7 +104,7 @@ func (n *node) pollSpent(until time.Time) {
 func (n *node) pollFailed(err error, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.why = err.Error()
+	n.why = n.shown(err)
 	if _, throttle := faultOf("", nil, err); throttle > 0 {
 		n.resting = now.Add(min(throttle, longBreak))
 	}

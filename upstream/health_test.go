@@ -2,10 +2,12 @@ package upstream
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // kept is a log that a test reads.
@@ -44,5 +46,29 @@ func TestUnusableNodesAreLogged(t *testing.T) {
 	until(t, "it is polled again", func() bool { return good.asked("eth_getBlockByNumber") > polled+2 })
 	if n := log.lines("node is"); n != 3 {
 		t.Errorf("%d lines, expected 3", n)
+	}
+}
+
+// TestShownErrors: the log and the status have the beginning of what a node sends, and not its key.
+func TestShownErrors(t *testing.T) {
+	var log kept
+	n, err := newNode(Node{URL: "http://127.0.0.1:1/v3/secret-key"}, "node", 1<<20, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := errors.New("Cannot POST /v3/secret-key " + strings.Repeat("<p>", 1<<16))
+	for name, fails := range map[string]func(){
+		"a poll":    func() { n.pollFailed(wrong, time.Now()) },
+		"a failure": func() { n.fail(new(methodRecord), time.Now(), wrong, false, false) },
+		"a lie":     func() { n.setAside("m", wrong) },
+	} {
+		n.why = ""
+		fails()
+		if why := n.why; !strings.HasPrefix(why, "Cannot POST /v3/… <p>") || len(why) > 2*shownBytes {
+			t.Errorf("%s: %d bytes: %.500s", name, len(why), why)
+		}
+	}
+	if log.lines("secret-key") > 0 || log.text.Len() > 4*shownBytes {
+		t.Errorf("%d bytes in the log: %.500s", log.text.Len(), log.text.String())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"ashlar/endpoint"
 	"ashlar/limit"
 )
 
@@ -273,7 +274,7 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, brief bool
 // held.
 func (n *node) fail(r *methodRecord, now time.Time, err error, brief, long bool) {
 	n.count.failures++
-	n.why = err.Error()
+	n.why = n.shown(err)
 	r.errors = r.errors*0.9 + 0.1
 	var deliberate *NodeError
 	if errors.As(err, &deliberate) || errors.Is(err, errUnfit) || errors.Is(err, ErrCallTooLarge) {
@@ -298,7 +299,7 @@ func (n *node) fail(r *methodRecord, now time.Time, err error, brief, long bool)
 		r.broken = now.Add(breakTime(r.failures))
 	}
 	if n.failures++; n.failures == breakAfter {
-		n.log.Warn("the node fails: it is left alone until it answers again", "error", err)
+		n.log.Warn("the node fails: it is left alone until it answers again", "error", n.why)
 	}
 }
 
@@ -324,9 +325,17 @@ func (n *node) setAside(method string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.count.lies++
-	n.why = err.Error()
+	n.why = n.shown(err)
 	n.aside = time.Now().Add(asideTime)
-	n.log.Error("the node sent a false answer: it is set aside", "method", method, "error", err, "for", asideTime)
+	n.log.Error("the node sent a false answer: it is set aside", "method", method, "error", n.why, "for", asideTime)
+}
+
+// shownBytes is how much of an error is shown, which may repeat what the node has sent.
+const shownBytes = 500
+
+// shown returns an error as the log and the status have it.
+func (n *node) shown(err error) string {
+	return endpoint.Excerpt(err.Error(), n.to.template.URL, shownBytes)
 }
 
 // ewma adds a value to an average, in which older values count less and less.
