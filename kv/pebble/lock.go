@@ -20,6 +20,17 @@ import (
 // ownerFile holds the ID of the process that has the store open, for messages only.
 const ownerFile = "owner.pid"
 
+// located adds the directory of a store to an error of opening it, unless the error names it, or a file in it, already.
+func located(dir string, err error) error {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		if rest, inside := strings.CutPrefix(file.Path, dir); inside && (rest == "" || os.IsPathSeparator(rest[0])) {
+			return err
+		}
+	}
+	return fmt.Errorf("open %s: %w", dir, err)
+}
+
 // checkDirectory refuses, before anything is touched, a directory that holds
 // something other than a store of this package.
 func checkDirectory(fsys vfs.FS, dir string) error {
@@ -28,7 +39,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+		return fmt.Errorf("kv/pebble: %w", located(dir, err))
 	}
 	for _, name := range names {
 		if !ours(name) {
@@ -40,7 +51,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	}
 	found, err := lsm.Peek(dir, fsys)
 	if err != nil {
-		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+		return fmt.Errorf("kv/pebble: %w", located(dir, err))
 	}
 	if !found.Exists {
 		return checkUnmade(dir, names)
@@ -50,7 +61,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	}
 	comparer, err := comparerOf(fsys, found.OptionsFilename)
 	if err != nil {
-		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+		return fmt.Errorf("kv/pebble: %w", located(dir, err))
 	}
 	if comparer != "" && comparer != comparerName {
 		return fmt.Errorf("%w: %s is a Pebble database with the comparer %q, expected %q", kv.ErrForeign, dir, comparer, comparerName)
@@ -121,18 +132,19 @@ type directoryLock struct {
 
 func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 	if err := fsys.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, nameFull(err))
+		return nil, fmt.Errorf("kv/pebble: %w", located(dir, nameFull(err)))
 	}
 	path := fsys.PathJoin(dir, ownerFile)
 	lock, err := lsm.LockDirectory(dir, fsys)
 	if notOpened := (*fs.PathError)(nil); errors.As(err, &notOpened) {
-		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+		return nil, fmt.Errorf("kv/pebble: %w", located(dir, err))
 	}
+	// The system refuses a lock to other processes only. One with the ID of this process has it in another namespace.
 	if errors.Is(err, syscall.EAGAIN) {
-		return nil, fmt.Errorf("%w: %s is held by %s, which must be stopped first", kv.ErrInUse, dir, owner(fsys, path))
+		return nil, fmt.Errorf("%w: %s is held by %s, which must be stopped first", kv.ErrInUse, dir, owner(fsys, path, "process %d of another container or machine"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s is held by %s (%v)", kv.ErrInUse, dir, owner(fsys, path), err)
+		return nil, fmt.Errorf("%w: %s is held by %s (%v)", kv.ErrInUse, dir, owner(fsys, path, "this process, %d"), err)
 	}
 	return &directoryLock{Lock: lock, fs: fsys, path: path}, nil
 }
@@ -165,8 +177,9 @@ func (l *directoryLock) release() error {
 	return errors.Join(err, l.Close())
 }
 
-// owner describes the process named in an owner file as far as it can be read.
-func owner(fsys vfs.FS, path string) string {
+// owner describes the process named in an owner file as far as it can be read; same is the format for one that has
+// the ID of this process.
+func owner(fsys vfs.FS, path, same string) string {
 	const unknown = "another process"
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -182,7 +195,7 @@ func owner(fsys vfs.FS, path string) string {
 	case err != nil || pid <= 0:
 		return unknown
 	case pid == os.Getpid():
-		return fmt.Sprintf("this process, %d", pid)
+		return fmt.Sprintf(same, pid)
 	}
 	return fmt.Sprintf("process %d", pid)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,6 +80,14 @@ func TestLockedByProcess(t *testing.T) {
 	_, err = pebble.Open(pebble.Options{Path: dir})
 	if !errors.Is(err, kv.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint("process ", holder.Process.Pid)) {
 		t.Errorf("Open: got %v, expected ErrInUse with process %d", err, holder.Process.Pid)
+	}
+	// In containers, both processes usually have the ID 1.
+	if err := os.WriteFile(filepath.Join(dir, "owner.pid"), fmt.Appendln(nil, os.Getpid()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = pebble.Open(pebble.Options{Path: dir})
+	if want := fmt.Sprintf("process %d of another container", os.Getpid()); !errors.Is(err, kv.ErrInUse) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Open, of a store held by a process with the same ID: got %v, expected ErrInUse with %q", err, want)
 	}
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
@@ -309,8 +318,9 @@ func TestOpenAdvises(t *testing.T) {
 		at  errorfs.OpKind
 		err error
 	}{
-		"want the user to whom the data directory belongs": {errorfs.OpList, syscall.EACCES},
-		"want a higher limit of open files":                {errorfs.OpCreate, syscall.EMFILE},
+		"want the user to whom the data directory belongs":   {errorfs.OpList, syscall.EACCES},
+		"want a higher limit of open files: ulimit":          {errorfs.OpCreate, syscall.EMFILE},
+		"want a higher limit of open files of all processes": {errorfs.OpCreate, syscall.ENFILE},
 	} {
 		memory := vfs.NewMem()
 		closeStore(t, open(t, pebble.Options{Path: "store", FS: memory}))
@@ -322,6 +332,24 @@ func TestOpenAdvises(t *testing.T) {
 		}))
 		if _, err := pebble.Open(pebble.Options{Path: "store", FS: failing}); !errors.Is(err, fails.err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, expected %q", fails.err, err, want)
+		}
+	}
+}
+
+// TestOpenErrorsNameAPathOnce: the error of the system has the path of what could not be opened.
+func TestOpenErrorsNameAPathOnce(t *testing.T) {
+	for at, path := range map[errorfs.OpKind]string{errorfs.OpList: "/data/store", errorfs.OpCreate: "/data/store/owner.pid"} {
+		memory := vfs.NewMem()
+		closeStore(t, open(t, pebble.Options{Path: "/data/store", FS: memory}))
+		failing := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == at {
+				return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EIO}
+			}
+			return nil
+		}))
+		_, err := pebble.Open(pebble.Options{Path: "/data/store", FS: failing})
+		if !errors.Is(err, syscall.EIO) || strings.Count(err.Error(), "/data/store") != 1 || !strings.Contains(err.Error(), "open "+path+": ") {
+			t.Errorf("%v, expected %s once", err, path)
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"ashlar/kv"
@@ -90,8 +91,10 @@ func Open(o Options) (*Store, error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w (want the user to whom the data directory belongs)", err)
-	case isCrowded(err):
+	case errors.Is(err, syscall.EMFILE):
 		return nil, fmt.Errorf("%w (want a higher limit of open files: ulimit -n, or LimitNOFILE of systemd)", err)
+	case errors.Is(err, syscall.ENFILE):
+		return nil, fmt.Errorf("%w (want a higher limit of open files of all processes together, such as fs.file-max of Linux)", err)
 	}
 	return s, err
 }
@@ -121,7 +124,7 @@ func openDirectory(o Options) (*Store, error) {
 		return nil, err
 	}
 	if err := checkExists(o); err != nil {
-		return nil, fmt.Errorf("kv/pebble: open %s: %w", o.Path, err)
+		return nil, fmt.Errorf("kv/pebble: %w", located(o.Path, err))
 	}
 	lock, err := lockDirectory(o.FS, o.Path)
 	if err != nil {
@@ -129,15 +132,15 @@ func openDirectory(o Options) (*Store, error) {
 	}
 	if private {
 		if err := makePrivate(o.Path); err != nil {
-			return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), lock.Close())
+			return nil, errors.Join(fmt.Errorf("kv/pebble: %w", located(o.Path, err)), lock.Close())
 		}
 	}
 	if err := accept(o, lock); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Path, err), lock.Close())
+		return nil, errors.Join(located(o.Path, err), lock.Close())
 	}
 	s, err := openLocked(o, lock)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, needsSpace(o, err)), lock.release())
+		return nil, errors.Join(fmt.Errorf("kv/pebble: %w", located(o.Path, needsSpace(o, err))), lock.release())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
