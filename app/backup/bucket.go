@@ -39,6 +39,9 @@ func openBucket(place, rest string) (*bucket, error) {
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
 		return nil, fmt.Errorf("AWS_ENDPOINT_URL %q: expected a URL such as https://s3.example.org", endpoint)
 	}
+	if strings.Trim(server.Path, "/") != "" || server.RawQuery != "" || server.User != nil { // the client would leave them out
+		return nil, fmt.Errorf("AWS_ENDPOINT_URL: %s has more than a host (want a URL such as https://s3.example.org; the bucket is in s3://BUCKET/PREFIX)", server.Redacted())
+	}
 	if err := checkCredentialsFile(); err != nil {
 		return nil, err
 	}
@@ -81,11 +84,23 @@ func (b *bucket) List(ctx context.Context, folder string, found func(name string
 	defer cancel() // ends the listing if it failed
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + folder, Recursive: true}) {
 		if o.Err != nil {
-			return fmt.Errorf("list %s: %w", b.place, o.Err)
+			return fmt.Errorf("list %s: %w", b.place, b.explained(o.Err))
 		}
 		found(strings.TrimPrefix(o.Key, b.prefix), o.Size)
 	}
 	return ctx.Err()
+}
+
+// explained adds to the refusal of a request that it was sent without credentials, because there are none or only a part of
+// them. The server says that access is denied, as for wrong ones.
+func (b *bucket) explained(err error) error {
+	if minio.ToErrorResponse(err).StatusCode != http.StatusForbidden {
+		return err
+	}
+	if found, unknown := b.client.GetCreds(); unknown != nil || !found.SignerType.IsAnonymous() {
+		return err
+	}
+	return fmt.Errorf("%w: no credentials were found (want both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a file that AWS_SHARED_CREDENTIALS_FILE names, with aws_access_key_id and aws_secret_access_key in its section [default])", err)
 }
 
 // Put implements Target.

@@ -88,6 +88,26 @@ func TestBucket(t *testing.T) {
 	if _, err := Names(t.Context(), target); err == nil || !strings.Contains(err.Error(), "s3://backups/x") || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("a wrong secret: %v, expected an error with the target and without the secret", err)
 	}
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	if target, err = OpenTarget("s3://backups/x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Names(t.Context(), target); err == nil || !strings.Contains(err.Error(), "no credentials were found (want both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("an access key without its secret: %v", err)
+	}
+}
+
+// TestEndpoint: only scheme and host of the server's URL are used, so a URL with more is refused.
+func TestEndpoint(t *testing.T) {
+	for endpoint, accepted := range map[string]bool{
+		"https://s3.example.org": true, "http://s3.example.org:9000/": true,
+		"https://s3.example.org/storage/v1/s3": false, "https://id:secret@s3.example.org": false, "https://s3.example.org/?region=x": false, "s3.example.org": false,
+	} {
+		t.Setenv("AWS_ENDPOINT_URL", endpoint)
+		if _, err := openBucket("s3://backups", "backups"); (err == nil) != accepted || err != nil && (!strings.Contains(err.Error(), "AWS_ENDPOINT_URL") || strings.Contains(err.Error(), "secret@")) {
+			t.Errorf("%s: %v, accepted should be %t", endpoint, err, accepted)
+		}
+	}
 }
 
 // TestCredentialsFile: a file that cannot be read is named, instead of asking the server without credentials.
