@@ -71,6 +71,7 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"a list in place of entries", "networks:\n- a\n", []string{"ashlar.yaml:2: networks: ", "expected entries below it"}},
 		{"entries in place of a word", "data:\n  dir: x\n", []string{"ashlar.yaml:2: data: ", "expected one value"}},
 		{"a host with a port that is read as an entry", "store:\n  cassandra: {hosts: [localhost:9042]}\n", []string{"ashlar.yaml:2: store.cassandra.hosts: expected one value, not entries (a text with a colon needs quotes)"}},
+		{"a keyspace without hosts", "data: x\nstore:\n  cassandra: {keyspace: ashlar2}\n", []string{"ashlar.yaml:3: store.cassandra.hosts: no hosts, but other entries"}},
 		{"an address that is read as an entry", "store:\n  cassandra: {hosts: [10.0.0.1:9042]}\n", []string{`ashlar.yaml:2: 10.0.0.1:9042 has a colon: expected quotes`, `["10.0.0.1:9042"]`}},
 		{"a URL that is read as an entry", "networks:\n  a: {source: [ws://10.0.0.5:8546]}\n", []string{`ashlar.yaml:2: ws://... has a colon: expected quotes`, `["ws://..."]`}},
 		{"a URL that is read as an entry of a node", "networks:\n  a: {upstream: ['http://b:1', http://10.0.0.5:8546]}\n", []string{`ashlar.yaml:2: http://... has a colon: expected quotes`}},

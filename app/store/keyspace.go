@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -58,8 +59,14 @@ func DefaultCassandra() Cassandra {
 // Used reports whether the stores are in a keyspace.
 func (c *Cassandra) Used() bool { return len(c.Hosts) > 0 }
 
-// CheckHosts returns an error for hosts that are not addresses.
+// CheckHosts returns an error for hosts that are not addresses, and if there are none although other entries say that the
+// stores are in a keyspace.
 func (c *Cassandra) CheckHosts() error {
+	if others := *c; !c.Used() {
+		if others.Hosts = nil; !reflect.DeepEqual(others, DefaultCassandra()) {
+			return errors.New("no hosts, but other entries of store.cassandra are set (want the address of at least one node)")
+		}
+	}
 	for _, host := range c.Hosts {
 		if host == "" || strings.ContainsAny(host, "/ ") || strings.Count(host, ":") == 1 {
 			return fmt.Errorf("invalid host %q (want a name or an address, without a port)", host)
