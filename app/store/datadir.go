@@ -19,6 +19,8 @@ import (
 //	DIR/networks/NAME/     the history of the network NAME
 //	DIR/backup-HASH.json   how the backups to one target went
 //	DIR/control.sock       the socket of a running server, for commands
+//	DIR/engine/            secrets of consensus clients
+//	DIR/certificates/      certificates from ACME
 type Dir string
 
 func (d Dir) accounts() string { return filepath.Join(string(d), "accounts") }
@@ -32,6 +34,10 @@ func (d Dir) Has(network string) bool {
 	_, err := os.Lstat(d.Network(network))
 	return err == nil
 }
+
+// besides are what a data directory may have besides its stores, as patterns. Some of it may be there before the first
+// store: the secret of a consensus client, or what was copied from another disk.
+func besides() []string { return []string{"engine", "certificates", "control.sock", "backup-*.json"} }
 
 // Check returns an error if the directory has foreign contents, before anything is written
 // to it. An empty or missing directory is accepted.
@@ -48,7 +54,7 @@ func (d Dir) Check() error {
 		switch name := entry.Name(); {
 		case name == filepath.Base(d.accounts()), name == filepath.Base(d.networks()):
 			return nil
-		case name[0] != '.' && name != "lost+found": // the root of a filesystem has lost+found
+		case name[0] != '.' && name != "lost+found" && !isBeside(name): // the root of a filesystem has lost+found
 			foreign = name
 		}
 	}
@@ -56,6 +62,13 @@ func (d Dir) Check() error {
 		return fmt.Errorf("%s is not a data directory: it has %q, and neither accounts nor networks; expected a directory that ashlar made, or an empty one", d, foreign)
 	}
 	return nil
+}
+
+func isBeside(name string) bool {
+	return slices.ContainsFunc(besides(), func(pattern string) bool {
+		matches, err := filepath.Match(pattern, name)
+		return err == nil && matches
+	})
 }
 
 // CheckThere is Check for commands that do not create a data directory. If it does not

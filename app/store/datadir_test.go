@@ -81,3 +81,29 @@ func TestRemoveRefusesLink(t *testing.T) {
 		t.Errorf("the networks are %q, %v, expected large and small", names, err)
 	}
 }
+
+// TestCheck: what is in a data directory besides its stores does not make it a foreign one, such as the secret of a
+// consensus client that was made before the first start.
+func TestCheck(t *testing.T) {
+	for _, test := range []struct {
+		names []string
+		ours  bool
+	}{
+		{nil, true},
+		{[]string{"engine", "certificates"}, true},
+		{[]string{"backup-0123456789abcdef.json", "control.sock", "lost+found", ".restore"}, true},
+		{[]string{"engine", "letters"}, false},
+		{[]string{"backups"}, false},
+		{[]string{"letters", "networks"}, true},
+	} {
+		dir := t.TempDir()
+		for _, name := range test.names {
+			if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := store.Dir(dir).Check(); (err == nil) != test.ours {
+			t.Errorf("a directory with %q: %v, accepted should be %t", test.names, err, test.ours)
+		}
+	}
+}
