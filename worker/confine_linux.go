@@ -69,6 +69,12 @@ func usedUp(pid int) bool {
 	return err != nil || data+Memory/2 > limit.Cur
 }
 
+// gone reports whether a process that was not waited for has ended: it has nothing mapped then.
+func gone(pid int) bool {
+	addresses, _, err := mapped(pid)
+	return err != nil || addresses == 0
+}
+
 // mapped returns how many bytes of addresses a process has mapped, and how many of them
 // are private and writable. Go maps far more than it uses, so limits must be counted from
 // there.
@@ -88,13 +94,27 @@ func mapped(pid int) (addresses, data uint64, err error) {
 // allowedCalls are what Go's runtime needs, and what moves bytes through open pipes. All
 // other system calls, such as those that open files, sockets and programs, fail.
 var allowedCalls = []string{
-	"read", "write", "readv", "writev", "pread64", "close", "fcntl", "lseek",
+	"read", "write", "readv", "writev", "pread64", "close", "lseek",
 	"mmap", "munmap", "mprotect", "mremap", "madvise", "brk",
 	"clone", "clone3", "exit", "exit_group", "futex", "set_robust_list", "rseq", "arch_prctl", "prctl", "membarrier", "restart_syscall",
-	"gettid", "getpid", "tgkill", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "rt_sigtimedwait",
+	"gettid", "getpid", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "rt_sigtimedwait",
 	"nanosleep", "clock_nanosleep", "clock_gettime", "gettimeofday", "timer_create", "timer_settime", "timer_delete", "setitimer",
 	"sched_yield", "sched_getaffinity", "getrandom", "poll", "ppoll",
 	"epoll_wait", "epoll_pwait", "epoll_ctl",
+}
+
+// conditionalCalls are calls that are allowed with some arguments only: signals to threads of the process pid itself, and
+// flags of open files, but not whom a file sends a signal.
+func conditionalCalls(pid int) (all []seccomp.NameWithConditions) {
+	allow := func(name string, argument uint32, value int) {
+		is := seccomp.Condition{Argument: argument, Operation: seccomp.Equal, Value: uint64(value)}
+		all = append(all, seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{is}})
+	}
+	allow("tgkill", 0, pid)
+	for _, command := range []int{unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL} {
+		allow("fcntl", 1, command)
+	}
+	return all
 }
 
 // filterCalls makes the kernel refuse system calls that a worker does not need.
@@ -109,7 +129,7 @@ func filterCalls() error {
 	})
 	filter := seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
 		DefaultAction: seccomp.ActionErrno,
-		Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names}},
+		Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names, NamesWithCondtions: conditionalCalls(os.Getpid())}},
 	}}
 	if err := seccomp.LoadFilter(filter); err != nil {
 		return err

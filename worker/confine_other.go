@@ -7,3 +7,6 @@ func confine() error { return nil }
 
 // usedUp reports false: no limit is known.
 func usedUp(int) bool { return false }
+
+// gone reports false: it is not known.
+func gone(int) bool { return false }

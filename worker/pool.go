@@ -124,21 +124,37 @@ func (p *Pool) unshare(caller string, s *share) {
 	}
 }
 
-// take returns an idle worker, or starts one.
+// take returns an idle worker, or starts one. An idle worker may have ended: if the machine is short of memory, the
+// kernel ends workers first.
 func (p *Pool) take() (*process, error) {
+	for {
+		w, err := p.takeIdle()
+		switch {
+		case err != nil:
+			return nil, err
+		case w == nil:
+			return p.start()
+		case !gone(w.command.Process.Pid):
+			return w, nil
+		}
+		p.end(w, "")
+	}
+}
+
+// takeIdle returns an idle worker, or nil.
+func (p *Pool) takeIdle() (*process, error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.closed {
-		p.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if last := len(p.idle) - 1; last >= 0 {
-		w := p.idle[last]
-		p.idle = p.idle[:last]
-		p.mu.Unlock()
-		return w, nil
+	last := len(p.idle) - 1
+	if last < 0 {
+		return nil, nil
 	}
-	p.mu.Unlock()
-	return p.start()
+	w := p.idle[last]
+	p.idle = p.idle[:last]
+	return w, nil
 }
 
 // start starts a worker.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -103,8 +104,10 @@ func obey(order string) error {
 		return exec.Command("/bin/true").Run()
 	case "kill":
 		return syscall.Kill(os.Getpid(), 0)
+	case "process":
+		return fmt.Errorf("%d", os.Getpid())
 	}
-	return nil
+	return obeyLinux(order)
 }
 
 // die ends this process as Go's runtime does after saying text.
@@ -216,6 +219,38 @@ func TestUsedUp(t *testing.T) {
 	}
 }
 
+// TestIdleWorkerEnds: a worker that has ended while it was idle, as the kernel ends one if the machine is short of memory,
+// gets no work.
+func TestIdleWorkerEnds(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not known")
+	}
+	pool := newPool(t, 1)
+	answer, err := ask(t.Context(), pool, "process")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for { // until it has ended, which nobody has asked for yet
+		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(status), ") Z ") {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if answer, err := ask(t.Context(), pool, "nothing"); answer != "<nil>" || err != nil {
+		t.Errorf("afterwards: %q, %v", answer, err)
+	}
+	if got := pool.Stats(); got.Started != 2 || got.Busy != 0 || got.Idle != 1 || got.Ended[worker.EndCrash] != 0 {
+		t.Errorf("afterwards: %+v, expected two workers, none ended in the middle of its work", got)
+	}
+}
+
 // TestThreads: the threads that Go starts on a busy machine take no memory from the work.
 func TestThreads(t *testing.T) {
 	if answer, err := ask(t.Context(), newPool(t, 1), "threads"); answer != "<nil>" || err != nil {
@@ -226,7 +261,7 @@ func TestThreads(t *testing.T) {
 // TestConfined: a worker reaches no file, network, program or process.
 func TestConfined(t *testing.T) {
 	pool := newPool(t, 1)
-	for _, order := range []string{"read", "write", "connect", "run", "kill"} {
+	for _, order := range append([]string{"read", "write", "connect", "run", "kill"}, linuxOrders()...) {
 		answer, err := ask(t.Context(), pool, order)
 		if err != nil || !strings.Contains(answer, "not permitted") {
 			t.Errorf("%s: %q, %v, expected a refusal", order, answer, err)
