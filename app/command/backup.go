@@ -33,6 +33,8 @@ type Backup struct {
 	Networks []string // empty: all, and the accounts
 	Keep     int      // number of backups to keep; 0: all
 	Rehash   bool
+
+	beside bool // a server is expected, which may be about to start
 }
 
 // Run copies the accounts and networks of a data directory, which a server may have open,
@@ -69,7 +71,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) error {
 // make makes one backup of the wanted stores, and removes older ones. made is nil if the target does not have it. lacking says
 // which stores it does not have, and why. Such a backup removes no older ones: they may be the last that have these stores.
 func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, wanted []string, bar *os.File) (made *backup.Made, lacking, err error) {
-	ctx, copied, err := checkpoints(ctx, data, control.Copying{For: control.ForBackup, Stores: wanted})
+	ctx, copied, err := checkpoints(ctx, data, control.Copying{For: control.ForBackup, Stores: wanted}, b.beside)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,8 +115,10 @@ func adviseOnFull(err error, advice string) error {
 }
 
 // Repeat makes backups until ctx is done, with the given time between two. One that fails
-// is logged, unless the next one cannot succeed either: its arguments are wrong.
+// is logged, unless the next one cannot succeed either: its arguments are wrong. A server is expected: it may have been
+// started at the same moment.
 func (b Backup) Repeat(ctx context.Context, every time.Duration, bar *os.File) error {
+	b.beside = true
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -194,9 +198,10 @@ func (c *copies) release() (err error) {
 
 // checkpoints makes copies of stores: through the running server if there is one, and of
 // the others by opening them. At least one can be copied, or there is an error. The returned context ends when the copies do.
-func checkpoints(ctx context.Context, data store.Dir, what control.Copying) (context.Context, *copies, error) {
+// beside says that a server is expected.
+func checkpoints(ctx context.Context, data store.Dir, what control.Copying, beside bool) (context.Context, *copies, error) {
 	c := &copies{failed: make(map[string]error)}
-	ctx, err := c.make(ctx, data, what)
+	ctx, err := c.make(ctx, data, what, beside)
 	if err == nil && len(c.sources) == 0 {
 		err = c.why()
 	}
@@ -209,8 +214,12 @@ func checkpoints(ctx context.Context, data store.Dir, what control.Copying) (con
 	return ctx, c, nil
 }
 
-func (c *copies) make(ctx context.Context, data store.Dir, what control.Copying) (context.Context, error) {
-	if client, err := control.Dial(ctx, string(data)); err == nil {
+func (c *copies) make(ctx context.Context, data store.Dir, what control.Copying, beside bool) (context.Context, error) {
+	client, err := awaitServer(ctx, data, beside)
+	if err != nil {
+		return nil, err
+	}
+	if client != nil {
 		c.releases = append(c.releases, client.Close)
 		held, made, err := client.Checkpoint(ctx, what)
 		if err != nil {

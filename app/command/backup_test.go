@@ -257,6 +257,8 @@ func TestBackupRepeats(t *testing.T) {
 	if err := os.WriteFile(to, nil, 0o600); err != nil { // no folder
 		t.Fatal(err)
 	}
+	_, stop := serving(t, data)
+	defer stop()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Backup{Data: data, To: to}.Repeat(ctx, 20*time.Millisecond, os.Stderr) }()

@@ -42,7 +42,7 @@ func (s SnapshotCreate) Run(ctx context.Context, out *os.File) (err error) {
 		}
 		return errors.Join(s.write(ctx, f, opened, out), opened.Close())
 	}
-	ctx, copied, err := checkpoints(ctx, dir, control.Copying{For: control.ForSnapshot, Stores: []string{store.NetworkStore(s.Network)}})
+	ctx, copied, err := checkpoints(ctx, dir, control.Copying{For: control.ForSnapshot, Stores: []string{store.NetworkStore(s.Network)}}, false)
 	if err != nil {
 		return err
 	}
