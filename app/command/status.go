@@ -34,7 +34,7 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 	}
 	all.Networks = []family.Status{} // in JSON an empty list, not null
 	for _, name := range names {
-		one, err := storedStatus(ctx, data, name, kv.Options{ReadOnly: inKeyspace})
+		one, err := storedStatus(ctx, data, name, kv.Options{ReadOnly: true})
 		switch {
 		case err == nil:
 			all.Networks = append(all.Networks, one)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,21 @@ import (
 	"ashlar/app"
 	"ashlar/family"
 )
+
+// TestStatusChangesNothing: without a server, status reads the stores and changes no file of them. So root can run it without
+// making files that the server cannot read.
+func TestStatusChangesNothing(t *testing.T) {
+	d := newDataDirectory(t)
+	makeStarknet(t, d.path, "l2")
+	before := files(t, d.path)
+	code, out := runCommand(t, d.status()...)
+	if code != exitDone || !strings.Contains(out, "\na ") || !strings.Contains(out, "\nl2 ") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if after := files(t, d.path); !maps.Equal(before, after) {
+		t.Errorf("the files of the stores are now %v, they were %v", names(after), names(before))
+	}
+}
 
 // TestStatusOfTheRest: a network that cannot be read is named with the reason, the others are shown, and
 // the command fails.
