@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 
@@ -16,7 +17,7 @@ func logFlags(root *cobra.Command) {
 	root.PersistentFlags().StringVar(&format, "log-format", "text", "format of log lines: text or json")
 	root.PersistentFlags().StringVar(&level, "log-level", "info", "least level of log lines: debug, info, warn or error")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		handler, err := logHandler(format, level)
+		handler, err := logHandler(os.Stderr, format, level)
 		if err != nil {
 			return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
 		}
@@ -25,7 +26,7 @@ func logFlags(root *cobra.Command) {
 	}
 }
 
-func logHandler(format, level string) (slog.Handler, error) {
+func logHandler(to io.Writer, format, level string) (slog.Handler, error) {
 	var options slog.HandlerOptions
 	switch level {
 	case "debug":
@@ -41,9 +42,18 @@ func logHandler(format, level string) (slog.Handler, error) {
 	}
 	switch format {
 	case "text":
-		return slog.NewTextHandler(os.Stderr, &options), nil
+		return slog.NewTextHandler(to, &options), nil
 	case "json":
-		return slog.NewJSONHandler(os.Stderr, &options), nil
+		options.ReplaceAttr = readableTimes
+		return slog.NewJSONHandler(to, &options), nil
 	}
 	return nil, fmt.Errorf("unknown --log-format %q (want text or json)", format)
+}
+
+// readableTimes writes a duration as in the text format, with its unit: JSON would have a number of nanoseconds.
+func readableTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
