@@ -88,6 +88,7 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 		slog.Info("network added", "network", name)
 		return nil
 	case <-s.stopping: // the network is closed with the service
+		close(n.ended) // it has not run
 		return errStopping
 	}
 }
