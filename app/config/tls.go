@@ -47,6 +47,8 @@ func (t *TLS) Open(ctx context.Context, data string) (*tls.Config, error) {
 	switch {
 	case t.Certificate != "":
 		return certificate.FromFiles(t.Certificate, t.Key, log)
+	case len(t.ACME.Domains) > 0 && data == "":
+		return nil, errors.New("tls.acme: there is no data directory, in which certificates are stored (want the entry data)")
 	case len(t.ACME.Domains) > 0:
 		return certificate.FromACME(ctx, t.acme(data), log)
 	}

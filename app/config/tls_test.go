@@ -4,8 +4,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
+
+// Without a data directory, as in a cluster, certificates would be stored in the working directory.
+func TestACMENeedsData(t *testing.T) {
+	t.Chdir(t.TempDir())
+	config := TLS{ACME: ACME{Domains: []string{"a.example.org"}, Directory: "https://127.0.0.1:1/dir"}}
+	if _, err := config.Open(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "want the entry data") {
+		t.Errorf("%v, expected that the data directory is missing", err)
+	}
+}
 
 // The folder of certificates keeps those of domains and authorities that were configured before. They are not
 // renewed, so they must not be taken for the listener's.
