@@ -60,7 +60,11 @@ func (d *driven) run(ctx context.Context) error {
 // listen opens the listener for the network's consensus client, which may call there
 // what the network's other clients may call too.
 func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc.Methods, api *engine.API) (*engine.Server, error) {
-	secret, err := engine.LoadSecret(n.entries.Engine.secret(s))
+	file, err := n.entries.Engine.secret(s)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	secret, err := engine.LoadSecret(file)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}

@@ -175,10 +175,13 @@ func (c Engine) check() error {
 	return nil
 }
 
-// secret is the file with the secret of a network's consensus client.
-func (c Engine) secret(s family.Service) string {
-	if c.JWT != "" {
-		return c.JWT
+// secret returns the file with the secret of a network's consensus client.
+func (c Engine) secret(s family.Service) (string, error) {
+	switch {
+	case c.JWT != "":
+		return c.JWT, nil
+	case s.Data == "":
+		return "", errors.New("jwt is empty, and there is no data directory, which would have the secret (want one of the two)")
 	}
-	return filepath.Join(s.Data, "engine", s.Name+".jwt")
+	return filepath.Join(s.Data, "engine", s.Name+".jwt"), nil
 }
