@@ -41,7 +41,7 @@ type Config struct {
 	Hosts      []string // addresses of some nodes; the driver finds the others
 	Port       int      // DefaultPort
 	Keyspace   string   // DefaultKeyspace; letters, digits and underscores
-	Datacenter string   // whose nodes are asked; empty: that of the first node that answers
+	Datacenter string   // whose nodes are asked; empty: that of the first node that answers, if only one has replicas
 
 	User, Password string      // empty: no authentication
 	TLS            *tls.Config // nil: no encryption

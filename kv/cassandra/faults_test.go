@@ -183,6 +183,13 @@ func TestDatacenter(t *testing.T) {
 		t.Errorf("%d attempts of statements were sent to the other datacenter", n)
 	}
 
+	undecided := cassandra.Config{Hosts: cluster.Hosts, Keyspace: "apart"}
+	if _, err := cassandra.Connect(t.Context(), undecided, true); err == nil || !strings.Contains(err.Error(), "replicas in the datacenters far, near (want one of these") {
+		t.Errorf("without a datacenter: %v, expected that one must be chosen", err)
+	}
+	undecided.AcrossDatacenters = true
+	connect(t, undecided)
+
 	for _, datacenter := range []string{"nowhere", "far"} {
 		config := cassandra.Config{Hosts: cluster.Hosts[:1], Keyspace: "apart", Datacenter: datacenter}
 		want := fmt.Sprintf("none of the hosts that answer is in datacenter %q", datacenter)

@@ -49,15 +49,20 @@ func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
 		return translate(err)
 	}
 	defer closeSession(session, c.log)
-	if c.config.Datacenter == "" {
+	chosen := c.config.Datacenter != ""
+	if !chosen {
 		query := session.Query("SELECT data_center FROM system.local").Consistency(gocql.One)
 		if err := c.scan(ctx, query, &c.config.Datacenter); err != nil {
 			return err
 		}
 	}
-	var found string
-	query := session.Query("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?", c.config.Keyspace)
-	if err := c.scan(ctx, query.Consistency(gocql.One), &found); !errors.Is(err, kv.ErrNotFound) {
+	var replication map[string]string
+	query := session.Query("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?", c.config.Keyspace)
+	err = c.scan(ctx, query.Consistency(gocql.One), &replication)
+	if err == nil && !chosen && !c.config.AcrossDatacenters {
+		return oneDatacenter(c.config.Keyspace, replication)
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
 	if readOnly {
@@ -70,6 +75,24 @@ func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
 	}
 	c.log.Info("keyspace created", "keyspace", c.config.Keyspace, "datacenter", c.config.Datacenter, "replication", c.config.Replication)
 	return nil
+}
+
+// oneDatacenter returns an error if a keyspace has replicas in several datacenters. Which node answers first must not choose
+// one of them: another process could choose another, and both would have the same lease.
+func oneDatacenter(keyspace string, replication map[string]string) error {
+	var with []string
+	if strings.HasSuffix(replication["class"], "NetworkTopologyStrategy") {
+		for name, replicas := range replication {
+			if name != "class" && replicas != "0" {
+				with = append(with, name)
+			}
+		}
+	}
+	if len(with) < 2 {
+		return nil
+	}
+	slices.Sort(with)
+	return fmt.Errorf("keyspace %s has replicas in the datacenters %s (want one of these as the datacenter, the same in all processes, or the consistency quorum)", keyspace, strings.Join(with, ", "))
 }
 
 // define changes the schema and waits until all nodes that answer have agreed on it. A node
