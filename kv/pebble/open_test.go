@@ -353,3 +353,22 @@ func TestOpenErrorsNameAPathOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestReadOnlyOnFullDisk: a store that is only read opens on a full disk.
+func TestReadOnlyOnFullDisk(t *testing.T) {
+	memory := vfs.NewMem()
+	s := open(t, pebble.Options{Path: "store", FS: memory})
+	put(t, s, "a", 1, []byte("kept"))
+	closeStore(t, s)
+	full := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpCreate {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	s = open(t, pebble.Options{Path: "store", FS: full, Options: kv.Options{ReadOnly: true}})
+	if value, err := s.Get(t.Context(), rows, []byte("a"), 1, nil); err != nil || string(value) != "kept" {
+		t.Errorf("%q, %v, expected the row", value, err)
+	}
+	closeStore(t, s)
+}

@@ -150,7 +150,8 @@ func openDirectory(o Options) (*Store, error) {
 
 // openLocked opens the store in a locked directory.
 func openLocked(o Options, lock *directoryLock) (*Store, error) {
-	if err := lock.sign(); err != nil {
+	// What only reads needs no space: without its signature, messages of others name no process.
+	if err := lock.sign(); err != nil && !(o.ReadOnly && kv.IsFull(err)) {
 		return nil, err
 	}
 	g := newGuard(o.Logger)
