@@ -80,7 +80,7 @@ func (r *rows) announceFailed(ctx context.Context) error {
 		err = r.store.Sync(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("account: announce changes that may have been made: %w", err)
+		return fmt.Errorf("account: settle an earlier change, which failed and may be made all the same: %w", err)
 	}
 	r.announcements.done(of)
 	return nil

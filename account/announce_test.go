@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -149,6 +150,19 @@ func TestChangeThatIsMadeLater(t *testing.T) {
 		}
 		if problems := openAccounts(t, store, Config{}).rows.unreadableTexts(); len(problems) > 0 {
 			t.Error(problems)
+		}
+	}
+}
+
+// TestCreateBeforeAnEarlierChangeIsSettled: the error of an account that is not created because an earlier change may still be
+// made says so.
+func TestCreateBeforeAnEarlierChangeIsSettled(t *testing.T) {
+	doubtful := kvtest.NewDoubtful(openStore(t, vfs.NewMem()))
+	accounts := openAccounts(t, doubtful, Config{})
+	for _, want := range []string{"create an account", "settle an earlier change, which failed and may be made all the same"} {
+		doubtful.Fail, doubtful.How = 1, kvtest.Begun
+		if _, _, err := accounts.Create(t.Context(), NewAccount{Email: somebody, Role: RoleUser}); !errors.Is(err, kvtest.ErrDoubtful) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
 		}
 	}
 }
