@@ -16,6 +16,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // Block is a block without its transactions.
@@ -23,6 +24,7 @@ type Block struct {
 	chain.Ref
 	Parent common.Hash
 	Time   uint64          // Unix seconds
+	Bloom  *types.Bloom    // of its logs; nil if the node does not say
 	JSON   json.RawMessage // as eth_getBlockByHash returned it, with hashes of transactions
 }
 
@@ -38,6 +40,7 @@ func DecodeBlock(answer json.RawMessage) (*Block, error) {
 		Hash   *common.Hash    `json:"hash"`
 		Parent *common.Hash    `json:"parentHash"`
 		Time   hexutil.Uint64  `json:"timestamp"`
+		Bloom  json.RawMessage `json:"logsBloom"`
 	}
 	if err := json.Unmarshal(answer, &decoded); err != nil {
 		return nil, fmt.Errorf("decode a block: %w", err)
@@ -48,7 +51,12 @@ func DecodeBlock(answer json.RawMessage) (*Block, error) {
 	if decoded.Number == nil || decoded.Hash == nil || decoded.Parent == nil {
 		return nil, errors.New("decode a block: it has no number, hash or parent")
 	}
-	return &Block{chain.Ref{Number: uint64(*decoded.Number), Hash: *decoded.Hash}, *decoded.Parent, uint64(decoded.Time), answer}, nil
+	block := &Block{Ref: chain.Ref{Number: uint64(*decoded.Number), Hash: *decoded.Hash}, Parent: *decoded.Parent, Time: uint64(decoded.Time), JSON: answer}
+	var bloom *types.Bloom
+	if json.Unmarshal(decoded.Bloom, &bloom) == nil {
+		block.Bloom = bloom
+	}
+	return block, nil
 }
 
 // View is the newest blocks of a chain at one moment, each the parent of the next. It never

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
@@ -29,13 +30,17 @@ type Chain struct {
 	Head, Fork uint64
 	Branch     string
 	Final      uint64
-	LogsPer    int // logs of a block
+	LogsPer    int  // logs of a block
+	Quiet      bool // the blocks of the branch have no logs
 }
+
+// isOfBranch reports whether a block is one of the branch.
+func (c *Chain) isOfBranch(number uint64) bool { return c.Branch != "" && number >= c.Fork }
 
 // Hash returns the hash of a block.
 func (c *Chain) Hash(number uint64) common.Hash {
 	branch := ""
-	if c.Branch != "" && number >= c.Fork {
+	if c.isOfBranch(number) {
 		branch = c.Branch
 	}
 	return crypto.Keccak256Hash([]byte(branch + strconv.FormatUint(number, 10)))
@@ -174,6 +179,11 @@ func (n *Node) answer(method string, params []json.RawMessage) (any, *Error) {
 			return nil, nil
 		}
 		return c.block(number), nil
+	case "eth_getBlockTransactionCountByHash", "eth_getUncleCountByBlockHash":
+		if _, ok := n.find(params[0]); !ok {
+			return nil, nil
+		}
+		return map[string]string{"eth_getBlockTransactionCountByHash": "0x1", "eth_getUncleCountByBlockHash": "0x0"}[method], nil
 	case "eth_getBlockReceipts":
 		number, ok := n.find(params[0])
 		if !ok {
@@ -242,8 +252,18 @@ func (c *Chain) block(number uint64) map[string]any {
 	}
 	return map[string]any{
 		"number": hex(number), "hash": c.Hash(number), "parentHash": parent, "timestamp": hex(number), "miner": Emitter,
-		"transactions": []common.Hash{c.Transaction(number)}, "l1Fee": "0x1",
+		"transactions": []common.Hash{c.Transaction(number)}, "l1Fee": "0x1", "logsBloom": c.bloom(number),
 	}
+}
+
+// bloom returns the bloom filter of a block's logs.
+func (c *Chain) bloom(number uint64) (bloom types.Bloom) {
+	for i := range c.logs(number) {
+		topic := Topic(i)
+		bloom.Add(Emitter[:])
+		bloom.Add(topic[:])
+	}
+	return bloom
 }
 
 func (c *Chain) receipt(number uint64) map[string]any {
@@ -255,6 +275,9 @@ func (c *Chain) receipt(number uint64) map[string]any {
 
 func (c *Chain) logs(number uint64) []any {
 	all := []any{}
+	if c.Quiet && c.isOfBranch(number) {
+		return all
+	}
 	hash, transaction := c.Hash(number), c.Transaction(number)
 	for i := range c.LogsPer {
 		all = append(all, json.RawMessage(fmt.Sprintf(`{"blockNumber":"%#x","blockHash":"%s","transactionHash":"%s","transactionIndex":"0x0",`+

@@ -43,7 +43,7 @@ func TestLogsUnderWayInReorganization(t *testing.T) {
 	w := serve(t, newStore(t), nil, n)
 	w.atHead(12)
 	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 13 })
-	const wanted = `[{"fromBlock":"0xb","toBlock":"0xb"}]`
+	const wanted = `[{"fromBlock":"0xa","toBlock":"0xb"}]`
 	held, release := hold(n, "eth_getLogs")
 	first, second := make(chan string, 1), make(chan string, 1)
 	go func() { first <- w.call("eth_getLogs", wanted) }()

@@ -100,7 +100,7 @@ func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit
 		if final, ok := view.Finalized(); ok && from <= final && to > final {
 			to = final // so that the first part can be kept
 		}
-		logs, err := c.logsOf(ctx, view, f, from, to)
+		logs, err := c.partOf(ctx, view, f, from, to)
 		if refusal := (*upstream.NodeError)(nil); errors.As(err, &refusal) {
 			switch excess := upstream.ExcessOf(refusal); {
 			case from == to && upstream.IsTooMuch(refusal):

@@ -1,0 +1,82 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ashlar/forwarded/forwardtest"
+)
+
+// besideTheHead serves a network at head 20 with a node that is asked first, and has another head of the same number, without
+// logs.
+func besideTheHead(t *testing.T) (w *world, beside, good *forwardtest.Node) {
+	t.Helper()
+	chain := forwardtest.Chain{Head: 19, LogsPer: 1}
+	beside, good = node(t, chain), node(t, chain)
+	w = serve(t, newStore(t), func(e *Entries) { e.Upstream[1].Backup = true }, beside, good)
+	w.allUsed()
+	w.atHead(19)
+	good.Set(func(n *forwardtest.Node) { n.Chain.Head = 20 })
+	w.atHead(20)
+	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 21 })
+	beside.Set(func(n *forwardtest.Node) {
+		n.Chain = forwardtest.Chain{Head: 20, Fork: 20, Branch: "b", Quiet: true, LogsPer: 1}
+	})
+	w.until("the other head is seen", func() bool { return w.network.pool.Status()[0].Head.Number == 20 })
+	return w, beside, good
+}
+
+// A node on another branch leaves out logs of the chain without saying so.
+func TestLogsOfANodeOnAnotherBranch(t *testing.T) {
+	w, beside, good := besideTheHead(t)
+	last := fmt.Sprintf(`…"blockHash":"%#x"`, good.Chain.Hash(20))
+	w.expect("eth_getLogs", `[{"fromBlock":"0x14","toBlock":"0x14"}]`, last)
+	w.expect("eth_getLogs", `[{"fromBlock":"0x12"}]`, last)
+	w.expect("rollup_getEvents", `[{"from_block":{"block_number":18},"to_block":"latest","chunk_size":10}]`, fmt.Sprintf(`…"block_hash":"%#x"`, good.Chain.Hash(20)))
+	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"0x12","topics":["%#x"]}]`, forwardtest.Topic(1)), "[]")
+	if beside.Count("eth_getLogs") == 0 {
+		t.Error("the node on the other branch was not asked")
+	}
+}
+
+// Logs that all nodes know are asked for once: the last one shows the node's branch, and the bloom filters show that no other block
+// has any.
+func TestLogsUpToTheHeadAreAskedForOnce(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 20, LogsPer: 1})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(20)
+	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 21 })
+	for _, wanted := range []string{
+		`{"fromBlock":"0x12"}`, `{"fromBlock":"0x14"}`, fmt.Sprintf(`{"fromBlock":"0x0","topics":["%#x"]}`, forwardtest.Topic(1)),
+	} {
+		before := n.Count("eth_getLogs")
+		w.call("eth_getLogs", `[`+wanted+`]`)
+		if asked := n.Count("eth_getLogs") - before; asked != 1 {
+			t.Errorf("%s: asked for %d times, expected once", wanted, asked)
+		}
+	}
+}
+
+// A node that takes no hash of a block in eth_getLogs is asked by number, and believed.
+func TestLogsOfANodeThatTakesNoHash(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 20, LogsPer: 1})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(20)
+	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 21 })
+	quiet := false
+	n.Set(func(n *forwardtest.Node) {
+		n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+			switch byHash := method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash"); {
+			case byHash:
+				return nil, &forwardtest.Error{Code: -32602, Message: "invalid params: expected fromBlock and toBlock"}, true
+			default:
+				return []any{}, nil, method == "eth_getLogs" && quiet
+			}
+		}
+	})
+	w.expect("eth_getLogs", `[{"fromBlock":"0x14","toBlock":"0x14"}]`, fmt.Sprintf(`…"blockHash":"%s"`, n.Chain.Hash(20)))
+	n.Set(func(*forwardtest.Node) { quiet = true })
+	w.expect("eth_getLogs", `[{"fromBlock":"0x11","toBlock":"0x13"}]`, "[]")
+}

@@ -1,0 +1,74 @@
+package query
+
+import (
+	"context"
+	"errors"
+
+	"ashlar/forwarded"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// A node can be on another branch than the view, or lag behind the head that it has named, as one of several behind a proxy
+// does. Asked for a block by its hash, it says that it does not have the block. Otherwise its answer is about its own branch:
+//
+//	view   18 - 19 - 20         with logs in 20
+//	node   18 - 19 - 20'        without logs in 20': its logs of 18 to 20 lack those of 20
+
+// unsettled is how many of the newest blocks nodes may disagree about while they name heads with the same number.
+const unsettled = 8
+
+// partOf asks for the logs of some blocks, as logsOf does. The newest ones are asked for by their hashes, too: those above the last
+// log of the answer, which shows the branch of its node, unless a bloom filter excludes logs. If the nodes take no hash there, their
+// answer counts as it is.
+func (c *Chain) partOf(ctx context.Context, view *forwarded.View, f *Filter, from, to uint64) ([]Log, error) {
+	newest := func(number uint64) *Filter {
+		b, ok := view.At(number)
+		if !ok || view.IsFinal(number) || view.Head().Number-number >= unsettled {
+			return nil
+		}
+		return f.ofBlock(b.Hash)
+	}
+	if single := newest(to); single != nil && from == to {
+		if logs, err := c.logsOf(ctx, view, single, to, to); !takesNoHash(err) {
+			return logs, err
+		}
+	}
+	logs, err := c.logsOf(ctx, view, f, from, to)
+	if err != nil || from == to {
+		return logs, err
+	}
+	first := max(from, view.Head().Number-min(view.Head().Number, unsettled-1))
+	if len(logs) > 0 {
+		first = max(first, logs[len(logs)-1].Block+1)
+	}
+	for number := first; number <= to; number++ {
+		single := newest(number)
+		if b, _ := view.At(number); single == nil || b.Bloom != nil && !f.mayMatch(*b.Bloom) {
+			continue
+		}
+		more, err := c.logsOf(ctx, view, single, number, number)
+		if takesNoHash(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, more...)
+	}
+	return logs, nil
+}
+
+// takesNoHash reports whether a node refuses a call for the logs of a block by its hash, and not because of the block.
+func takesNoHash(err error) bool {
+	var node *upstream.NodeError
+	return errors.As(err, &node) && upstream.Meaning(node) == upstream.MeansAnswer && !upstream.IsTooMuch(node)
+}
+
+// ofBlock returns the filter for the logs of the block with a hash.
+func (f *Filter) ofBlock(hash common.Hash) *Filter {
+	one := *f
+	one.Hash = &hash
+	return &one
+}
