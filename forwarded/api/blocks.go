@@ -28,9 +28,11 @@ func (a *API) blockMethods(d *eth.Description) []jsonrpc.Method {
 	byNumber := func(method, byHash string, check func(query.Block) func(json.RawMessage) error) jsonrpc.Method {
 		return d.Method(method, eth.Own{Handler: a.ofNumber(named{method, byHash, 1, check})})
 	}
-	byHash := func(method string) jsonrpc.Method { return d.Method(method, eth.Own{Handler: a.ofHash(method, 1)}) }
+	byHash := func(method string) jsonrpc.Method {
+		return d.Method(method, eth.Own{Handler: a.ofHash(method, 1, query.ExistsCheck)})
+	}
 	return []jsonrpc.Method{
-		d.Method("eth_getBlockByHash", eth.Own{Handler: a.lookup("eth_getBlockByHash", 2), Result: nodesResult}),
+		d.Method("eth_getBlockByHash", eth.Own{Handler: a.blockByHash, Result: nodesResult}),
 		d.Method("eth_getBlockByNumber", eth.Own{
 			Handler: a.ofNumber(named{"eth_getBlockByNumber", "eth_getBlockByHash", 2, query.BlockCheck}), Result: nodesResult,
 		}),
@@ -39,7 +41,7 @@ func (a *API) blockMethods(d *eth.Description) []jsonrpc.Method {
 		byNumber("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash", exists),
 		byHash("eth_getUncleCountByBlockHash"),
 		byNumber("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash", exists),
-		d.Method("eth_getUncleByBlockHashAndIndex", eth.Own{Handler: a.ofHash("eth_getUncleByBlockHashAndIndex", 2), Result: nodesResult}),
+		d.Method("eth_getUncleByBlockHashAndIndex", eth.Own{Handler: a.ofHash("eth_getUncleByBlockHashAndIndex", 2, nil), Result: nodesResult}),
 		d.Method("eth_getUncleByBlockNumberAndIndex", eth.Own{
 			Handler: a.ofNumber(named{"eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", 2, nil}), Result: nodesResult,
 		}),
@@ -78,8 +80,8 @@ func (a *API) ofNumber(n named) jsonrpc.Handler {
 }
 
 // ofHash returns the handler of a method whose first argument is the hash of a block, and
-// whose answer does not say which block it is about.
-func (a *API) ofHash(method string, count int) jsonrpc.Handler {
+// whose answer does not say which block it is about. check, if not nil, is for the answer about a block of the view.
+func (a *API) ofHash(method string, count int, check func(json.RawMessage) error) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := parameter.Read(params, count, count)
 		id := args.BlockHash(0)
@@ -94,15 +96,41 @@ func (a *API) ofHash(method string, count int) jsonrpc.Handler {
 		if err != nil {
 			return out, err
 		}
-		return a.ask(ctx, view, query.Question{Method: method, Params: replaced(&args, 0, string(args.Raw(0))), Block: block, History: upstream.Blocks, Fixed: true}, out)
+		q := query.Question{Method: method, Params: replaced(&args, 0, string(args.Raw(0))), Block: block, History: upstream.Blocks, Fixed: true}
+		if block.Named == nil {
+			q.Check = check
+		}
+		return a.ask(ctx, view, q, out)
 	}
 }
 
-// lookup returns the handler of a method whose first argument is the hash of a block or a
-// transaction, and whose answer says in which block it is.
-func (a *API) lookup(method string, count int) jsonrpc.Handler {
+// blockByHash answers eth_getBlockByHash. A node that does not have a block of the view is on another branch, or late.
+func (a *API) blockByHash(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := parameter.Read(params, 2, 2)
+	id := args.BlockHash(0)
+	if args.Err != nil {
+		return out, args.Err
+	}
+	view, err := a.chain.View(ctx)
+	if err != nil {
+		return out, err
+	}
+	q := query.Question{Method: "eth_getBlockByHash", Params: replaced(&args, 0, string(args.Raw(0))), History: upstream.Blocks, Fixed: true}
+	switch block, err := query.Resolve(view, id); {
+	case err != nil:
+		return out, err
+	case block.Named == nil:
+		q.Block, q.Check = block, query.BlockCheck(block)
+	default:
+		q.Found = query.NumberOf
+	}
+	return a.ask(ctx, view, q, out)
+}
+
+// lookup returns the handler of a method whose argument is the hash of a transaction, and whose answer says in which block it is.
+func (a *API) lookup(method string) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := parameter.Read(params, count, count)
+		args := parameter.Read(params, 1, 1)
 		args.Hash(0)
 		if args.Err != nil {
 			return out, args.Err

@@ -19,11 +19,11 @@ import (
 // transactionMethods describes the methods about transactions and receipts.
 func (a *API) transactionMethods(d *eth.Description) []jsonrpc.Method {
 	found := func(name string) jsonrpc.Method {
-		return d.Method(name, eth.Own{Handler: a.lookup(name, 1), Result: nodesResult})
+		return d.Method(name, eth.Own{Handler: a.lookup(name), Result: nodesResult})
 	}
 	return []jsonrpc.Method{
 		found("eth_getTransactionByHash"),
-		d.Method("eth_getTransactionByBlockHashAndIndex", eth.Own{Handler: a.ofHash("eth_getTransactionByBlockHashAndIndex", 2), Result: nodesResult}),
+		d.Method("eth_getTransactionByBlockHashAndIndex", eth.Own{Handler: a.ofHash("eth_getTransactionByBlockHashAndIndex", 2, nil), Result: nodesResult}),
 		d.Method("eth_getTransactionByBlockNumberAndIndex", eth.Own{
 			Handler: a.ofNumber(named{"eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", 2, nil}), Result: nodesResult,
 		}),

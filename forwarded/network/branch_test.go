@@ -80,3 +80,13 @@ func TestLogsOfANodeThatTakesNoHash(t *testing.T) {
 	n.Set(func(*forwardtest.Node) { quiet = true })
 	w.expect("eth_getLogs", `[{"fromBlock":"0x11","toBlock":"0x13"}]`, "[]")
 }
+
+// A node on another branch does not have a block of the chain. It says null, which does not mean that there is none.
+func TestBlockThatANodeDoesNotHave(t *testing.T) {
+	w, beside, good := besideTheHead(t)
+	hash := good.Chain.Hash(20)
+	w.expect("eth_getBlockByHash", fmt.Sprintf(`["%#x",false]`, hash), fmt.Sprintf(`…"hash":"%#x"`, hash))
+	w.expect("eth_getBlockTransactionCountByHash", fmt.Sprintf(`["%#x"]`, hash), `"0x1"`)
+	w.expect("eth_getUncleCountByBlockHash", fmt.Sprintf(`["%#x"]`, hash), `"0x0"`)
+	w.expect("eth_getBlockByHash", fmt.Sprintf(`["%#x",false]`, beside.Chain.Hash(20)), `…"number":"0x14"`)
+}
