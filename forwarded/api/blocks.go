@@ -128,6 +128,7 @@ func (a *API) blockByHash(ctx context.Context, params, out []byte) ([]byte, erro
 }
 
 // lookup returns the handler of a method whose argument is the hash of a transaction, and whose answer says in which block it is.
+// The answer is null if that block is not on the chain.
 func (a *API) lookup(method string) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := parameter.Read(params, 1, 1)
@@ -139,8 +140,14 @@ func (a *API) lookup(method string) jsonrpc.Handler {
 		if err != nil {
 			return out, err
 		}
-		q := query.Question{Method: method, Params: replaced(&args, 0, string(args.Raw(0))), History: upstream.Blocks, Fixed: true, Found: query.NumberOf}
-		return a.ask(ctx, view, q, out)
+		q := query.Question{
+			Method: method, Params: replaced(&args, 0, string(args.Raw(0))), History: upstream.Blocks, Fixed: true, Found: query.NumberOf, Check: query.PlaceCheck(view),
+		}
+		answered, err := a.ask(ctx, view, q, out)
+		if errors.Is(err, query.ErrOtherBranch) {
+			return append(out, "null"...), nil
+		}
+		return answered, err
 	}
 }
 
@@ -181,7 +188,7 @@ func (a *API) ask(ctx context.Context, view *forwarded.View, q query.Question, o
 	}
 	if q.Found != nil {
 		if number, ok := q.Found(answer); ok && number > view.Head().Number {
-			if a.chain.AwaitBlock(ctx, number) != nil {
+			if a.chain.AwaitBlock(ctx, number) != nil || query.PlaceCheck(a.chain.Present())(answer) != nil {
 				return append(out, "null"...), nil
 			}
 		}

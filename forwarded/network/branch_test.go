@@ -90,3 +90,38 @@ func TestBlockThatANodeDoesNotHave(t *testing.T) {
 	w.expect("eth_getUncleCountByBlockHash", fmt.Sprintf(`["%#x"]`, hash), `"0x0"`)
 	w.expect("eth_getBlockByHash", fmt.Sprintf(`["%#x",false]`, beside.Chain.Hash(20)), `…"number":"0x14"`)
 }
+
+// A transaction in a block beside the chain is not included.
+func TestTransactionBesideTheChain(t *testing.T) {
+	w, beside, good := besideTheHead(t)
+	for _, method := range []string{"eth_getTransactionReceipt", "eth_getTransactionByHash"} {
+		w.expect(method, fmt.Sprintf(`["%#x"]`, beside.Chain.Transaction(20)), "null")
+		w.expect(method, fmt.Sprintf(`["%#x"]`, good.Chain.Transaction(19)), fmt.Sprintf(`…"blockHash":"%#x"`, good.Chain.Hash(19)))
+	}
+	good.Set(func(n *forwardtest.Node) {
+		n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+			return map[string]any{"blockNumber": "0x14", "blockHash": beside.Chain.Hash(20)}, nil, method == "eth_getTransactionReceipt"
+		}
+	})
+	w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["%#x"]`, beside.Chain.Transaction(20)), "null") // no node is on the chain
+}
+
+// The same where answers are checked: another node may have the transaction on the chain.
+func TestCheckedTransactionBesideTheChain(t *testing.T) {
+	blocks := emptyBlocks(t, 6)
+	beside, good := nodeOf(t, blocks), nodeOf(t, blocks)
+	usual := beside.Answer
+	beside.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+		if method == "eth_getTransactionByHash" {
+			return map[string]any{"blockNumber": "0x5", "blockHash": fmt.Sprintf("0x%064x", 5)}, nil, true
+		}
+		return usual(method, params)
+	}
+	w := serve(t, newStore(t), func(e *Entries) { e.Checked, e.Upstream[1].Backup = checkHeaders, true }, beside, good)
+	w.atHead(5)
+	w.allUsed()
+	w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["0x%064x"]`, 1), "null")
+	if s := w.network.pool.Status()[0]; s.Lies != 0 || good.Count("eth_getTransactionByHash") != 1 {
+		t.Errorf("the other node was asked %d times (want once), lies of the first one: %d (want none)", good.Count("eth_getTransactionByHash"), s.Lies)
+	}
+}

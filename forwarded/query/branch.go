@@ -2,9 +2,13 @@ package query
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
+	"ashlar/chain"
 	"ashlar/forwarded"
+	"ashlar/jsonrpc"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -18,6 +22,35 @@ import (
 
 // unsettled is how many of the newest blocks nodes may disagree about while they name heads with the same number.
 const unsettled = 8
+
+// ErrOtherBranch means that the nodes that have a transaction have it in a block beside the view.
+var ErrOtherBranch = fmt.Errorf("the node is on another branch: %w", upstream.Unfit("its block is not on the chain"))
+
+// PlaceCheck returns a check that a transaction or a receipt is not of a block beside the view.
+func PlaceCheck(view *forwarded.View) func(json.RawMessage) error {
+	return func(result json.RawMessage) error {
+		place, ok := placeOf(result)
+		if b, known := view.At(place.Number); ok && known && b.Hash != place.Hash {
+			return ErrOtherBranch
+		}
+		return nil
+	}
+}
+
+// placeOf returns the block of a transaction or a receipt, and false if it does not say which.
+func placeOf(result json.RawMessage) (place chain.Ref, ok bool) {
+	members, _ := jsonrpc.Object(result)
+	number, hash := errors.New("missing"), errors.New("missing")
+	for members.Next() {
+		switch name := members.Name(); {
+		case name.Is("blockNumber"):
+			place.Number, number = decodeQuantity(members.Value())
+		case name.Is("blockHash"):
+			hash = decodeBytes(members.Value(), place.Hash[:])
+		}
+	}
+	return place, number == nil && hash == nil
+}
 
 // partOf asks for the logs of some blocks, as logsOf does. The newest ones are asked for by their hashes, too: those above the last
 // log of the answer, which shows the branch of its node, unless a bloom filter excludes logs. If the nodes take no hash there, their

@@ -145,7 +145,13 @@ func (c *Chain) checkedBlock(ctx context.Context, view *forwarded.View, q Questi
 func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, hash common.Hash) (b *check.Block, index int, err error) {
 	q := Question{
 		Method: "eth_getTransactionByHash", Params: `["` + hash.Hex() + `"]`, History: upstream.Blocks, Fixed: true, Stored: true, Found: NumberOf,
-		Check: func(result json.RawMessage) error { _, err := decodePlace(result); return err },
+		Check: func(result json.RawMessage) error {
+			place, err := decodePlace(result)
+			if err != nil || place == nil || view.IsFinal(place.Number) {
+				return err // transactionAt checks it
+			}
+			return PlaceCheck(view)(result)
+		},
 	}
 	said, ok, err := c.kept(ctx, view, &q)
 	if err != nil {
@@ -156,6 +162,9 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 	}
 	for range placesTried {
 		answer, err := c.pool.Ask(ctx, c.call(view, &q))
+		if errors.Is(err, ErrOtherBranch) {
+			return nil, 0, nil
+		}
 		if err != nil {
 			return nil, 0, q.failed(view, err)
 		}
