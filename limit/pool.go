@@ -33,7 +33,10 @@ type Pool struct {
 type Share struct {
 	// Most bounds how many calls of the caller run at once, however many slots are free;
 	// 0: no bound. It must not be changed once calls have entered.
-	Most    int
+	Most int
+	// Leaves is how many slots the calls of the caller leave free, for those of others that are over sooner. It must not be
+	// changed once calls have entered.
+	Leaves  int
 	running atomic.Int64
 	queue   []*waiter // guarded by the pool's mu
 }
@@ -107,7 +110,7 @@ func (p *Pool) take(s *Share, times, reserved int64) bool {
 	running := s.running.Add(1)
 	for {
 		free := p.free.Load()
-		if free <= reserved || running > 1 && running > times*(free-1) || s.Most > 0 && running > int64(s.Most) {
+		if free <= max(reserved, int64(s.Leaves)) || running > 1 && running > times*(free-1) || s.Most > 0 && running > int64(s.Most) {
 			s.running.Add(-1)
 			return false
 		}
@@ -188,14 +191,15 @@ func (p *Pool) remove(s *Share, i int) {
 }
 
 // serve gives slots to waiting calls. Of the callers that do not run as many calls as they
-// may at most, if the one with the fewest calls running may not take a slot, no other may.
-// p.mu is held.
+// may at most, and need not leave the free slots, if the one with the fewest calls running may not
+// take a slot, no other may. p.mu is held.
 func (p *Pool) serve() {
 	for {
-		next := -1
+		next, free := -1, p.free.Load()
 		for i, s := range p.inLine {
 			running := s.running.Load()
-			if (s.Most == 0 || running < int64(s.Most)) && (next < 0 || running < p.inLine[next].running.Load()) {
+			may := free > int64(s.Leaves) && (s.Most == 0 || running < int64(s.Most))
+			if may && (next < 0 || running < p.inLine[next].running.Load()) {
 				next = i
 			}
 		}

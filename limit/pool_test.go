@@ -214,6 +214,37 @@ func TestPoolBoundsOneShare(t *testing.T) {
 	})
 }
 
+// Callers that must leave slots free wait, however many they are, and others do not wait behind them.
+func TestPoolSharesThatLeaveSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(8, 20)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		slow := make([]Share, 10)
+		for i := range slow {
+			slow[i].Leaves = 2
+			waiting(ctx, p, &slow[i], 1)
+		}
+		expect := func(what string, running, waits int) {
+			t.Helper()
+			synctest.Wait()
+			if p.Running() != running || p.Waiting() != waits {
+				t.Errorf("%s: %d run and %d wait, expected %d and %d", what, p.Running(), p.Waiting(), running, waits)
+			}
+		}
+		expect("at first", 6, 4)
+		var quick Share
+		if err := p.Enter(ctx, &quick); err != nil {
+			t.Fatal(err)
+		}
+		expect("beside another call", 7, 4)
+		p.Leave(&slow[0])
+		expect("while that runs", 6, 4)
+		p.Leave(&quick)
+		expect("after it", 6, 3)
+	})
+}
+
 // A full queue drops the newest call of the caller that has the most waiting.
 func TestPoolDropsFromLongestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
