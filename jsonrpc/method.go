@@ -76,6 +76,8 @@ const (
 	LightWeight
 	// HeavyWeight is for calls that can each keep a processor busy for a long time.
 	HeavyWeight
+	// WaitingWeight is for calls that end soon once another server has answered, which may take long.
+	WaitingWeight
 )
 
 // Light returns the cost of a light method.
@@ -83,6 +85,9 @@ func Light(credits int) Cost { return Cost{credits, LightWeight} }
 
 // Heavy returns the cost of a heavy method.
 func Heavy(credits int) Cost { return Cost{credits, HeavyWeight} }
+
+// Waiting returns the cost of a method that another server answers.
+func Waiting(credits int) Cost { return Cost{credits, WaitingWeight} }
 
 // UsualCredits is the price of reading one value. The configuration can change the price of
 // all methods with this cost.
@@ -132,7 +137,7 @@ func (m *Method) check() error {
 	case m.Handler == nil:
 		return errors.New("missing handler")
 	case m.Cost.Credits < 1 || m.Cost.Weight == 0:
-		return errors.New("missing cost (want jsonrpc.Light or jsonrpc.Heavy, of at least 1 credit)")
+		return errors.New("missing cost (want jsonrpc.Light, jsonrpc.Heavy or jsonrpc.Waiting, of at least 1 credit)")
 	case m.Concerns == nil:
 		return errors.New("missing concerns (want jsonrpc.NoContract, jsonrpc.AnyContract or a function)")
 	}
