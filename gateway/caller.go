@@ -25,6 +25,7 @@ type caller struct {
 type tenant struct {
 	name    any // a string that identifies the tenant to methods, see jsonrpc.CallerKey
 	light   limit.Share
+	waiting limit.Share // of the light slots, for calls that other servers answer
 	heavy   limit.Share
 	holding *limit.Holding
 }
@@ -79,6 +80,7 @@ type callers struct {
 	usage    *usage.Usage
 
 	heavyOfAccount int // maximum heavy calls of one account at once; 0: no separate limit
+	waitingLeaves  int // light slots that calls which other servers answer leave free
 
 	byKey    sync.Map              // *caller by account.KeyID
 	making   sync.Mutex            // held while creating one
@@ -166,6 +168,7 @@ func (c *callers) tenantOf(who holder) *tenant {
 	found := c.byHolder[who]
 	if found == nil {
 		found = &tenant{name: who.name(), holding: c.days.holding(who)}
+		found.waiting.Leaves = c.waitingLeaves
 		if !who.account.IsZero() {
 			found.heavy.Most = c.heavyOfAccount
 		}

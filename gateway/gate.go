@@ -34,7 +34,6 @@ func (g *gate) before(methods *jsonrpc.Methods) jsonrpc.Handlers {
 
 func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	run, credits, series := method.Handler, g.credits(method), g.series(method.Name)
-	alwaysHeavy := method.Cost.Weight == jsonrpc.HeavyWeight
 	restricted := account.MatchesMethod(g.restricted, method.Name)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
@@ -51,8 +50,11 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 		if r := e.charge(credits); r != nil {
 			return out, e.refuse(r)
 		}
-		heavy := alwaysHeavy || len(params) > jsonrpc.LongRequest // decoding them keeps a processor as busy
-		return g.run(ctx, e, heavy, out, func() ([]byte, error) {
+		weight := method.Cost.Weight
+		if len(params) > jsonrpc.LongRequest { // decoding them keeps a processor as busy
+			weight = jsonrpc.HeavyWeight
+		}
+		return g.run(ctx, e, weight, out, func() ([]byte, error) {
 			e.Weaken(method.Verified)
 			return run(ctx, params, out)
 		})
@@ -88,10 +90,13 @@ func (g *gate) unknown(ctx context.Context) error {
 
 // run waits for a slot and makes an answer, which follows out. The exchange has spent the
 // credits for it. It keeps the slot until [exchange.leave].
-func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, make func() ([]byte, error)) ([]byte, error) {
+func (g *gate) run(ctx context.Context, e *exchange, weight jsonrpc.Weight, out []byte, make func() ([]byte, error)) ([]byte, error) {
 	pool, share := g.light, &e.caller.light
-	if heavy {
+	switch weight {
+	case jsonrpc.HeavyWeight:
 		pool, share = g.heavy, &e.caller.heavy
+	case jsonrpc.WaitingWeight:
+		share = &e.caller.waiting
 	}
 	e.leave() // an earlier call of a batch
 	if err := pool.Enter(ctx, share); err != nil {

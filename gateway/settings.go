@@ -162,6 +162,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		addressRate: l.Address, clients: limit.NewAddresses(l.Address, maxAddresses),
 		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, watcher: config.Watcher, today: h.today, refusals: &h.refusals, failures: config.Failures,
 	}
+	s.callers.waitingLeaves = l.Light / 4
 	if config.Limits.Heavy == 0 {
 		s.callers.heavyOfAccount = heavyOfAccount()
 	}

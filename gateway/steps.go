@@ -86,7 +86,7 @@ func (s *steps) next(ctx context.Context, id string) error {
 		e.lease.Release()
 	}
 	var err error
-	*out, err = e.network.gate.run(e, e, true, *out, func() ([]byte, error) { return s.make(e, id, *out) })
+	*out, err = e.network.gate.run(e, e, jsonrpc.HeavyWeight, *out, func() ([]byte, error) { return s.make(e, id, *out) })
 	e.leave()
 	late := e.Err() != nil && ctx.Err() == nil
 	e.stop()
