@@ -63,7 +63,13 @@ func New(chain *query.Chain, config Config) *API {
 // Methods describes all methods.
 func (a *API) Methods() (*jsonrpc.Methods, error) {
 	d := a.described()
-	all := slices.Concat(a.networkMethods(d), a.blockMethods(d), a.transactionMethods(d), a.stateMethods(d), a.feeMethods(d), a.logMethods(d), a.eventMethods(), a.feedMethods(d))
+	all := slices.Concat(a.chainMethods(d), a.blockMethods(d), a.transactionMethods(d), a.stateMethods(d), a.feeMethods(d), a.logMethods(d), a.eventMethods(), a.feedMethods(d))
+	for i := range all {
+		if all[i].Cost.Weight == jsonrpc.LightWeight {
+			all[i].Cost = waiting(all[i].Cost.Credits)
+		}
+	}
+	all = append(all, a.ownMethods(d)...)
 	all = append(all, a.allowedMethods(all)...)
 	if a.chain != nil && a.chain.IsChecked() {
 		a.check(all)
@@ -200,10 +206,10 @@ func appendQuantity(out []byte, n uint64) []byte {
 	return append(strconv.AppendUint(append(out, `"0x`...), n, 16), '"')
 }
 
-// waiting is the cost of a call that waits for a node and keeps no processor busy, whatever it costs the
-// node. There are only two slots of heavy calls for a processor, so a node that answers after 300 ms would bound
-// an account to a few of them a second.
-func waiting(credits int) jsonrpc.Cost { return jsonrpc.Light(credits) }
+// waiting is the cost of a call that waits for a node, or for the first head, and keeps no processor busy, whatever it
+// costs the node. There are only two slots of heavy calls for a processor, so a node that answers after 300 ms would
+// bound an account to a few of them a second.
+func waiting(credits int) jsonrpc.Cost { return jsonrpc.Waiting(credits) }
 
 // recomputing is the cost of a call of which the answer is recomputed if the network is checked.
 func (a *API) recomputing(credits int) jsonrpc.Cost {
@@ -218,5 +224,5 @@ func credits(method string) jsonrpc.Cost {
 	if strings.HasPrefix(method, "debug_") || strings.HasPrefix(method, "trace_") {
 		return waiting(500)
 	}
-	return jsonrpc.Light(jsonrpc.UsualCredits)
+	return waiting(jsonrpc.UsualCredits)
 }

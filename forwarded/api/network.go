@@ -11,18 +11,24 @@ import (
 	"ashlar/parameter"
 )
 
-// networkMethods describes the methods about the network and the program.
-func (a *API) networkMethods(d *eth.Description) []jsonrpc.Method {
-	return append(d.Alike(),
+// chainMethods describes the methods about the chain, which wait until a node has named it, or its head.
+func (a *API) chainMethods(d *eth.Description) []jsonrpc.Method {
+	return []jsonrpc.Method{
 		d.Method("eth_chainId", eth.Own{Handler: a.identified(appendQuantity)}),
 		d.Method("eth_blockNumber", eth.Own{Handler: a.blockNumber}),
+		d.Method("net_version", eth.Own{Handler: a.identified(func(out []byte, id uint64) []byte {
+			return jsonrpc.AppendString(out, strconv.FormatUint(id, 10))
+		})}),
+	}
+}
+
+// ownMethods describes the methods that are answered without a node.
+func (a *API) ownMethods(d *eth.Description) []jsonrpc.Method {
+	return append(d.Alike(),
 		jsonrpc.Method{
 			Name: "eth_syncing", Summary: "Returns false: the network is at the head of its nodes.", Result: eth.Result("Syncing status", schema.Boolean),
 			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: eth.Constant([]byte("false")),
 		},
-		d.Method("net_version", eth.Own{Handler: a.identified(func(out []byte, id uint64) []byte {
-			return jsonrpc.AppendString(out, strconv.FormatUint(id, 10))
-		})}),
 		d.Method("web3_clientVersion", eth.Own{Handler: eth.Constant(jsonrpc.AppendString(nil, a.config.ClientVersion))}),
 	)
 }
