@@ -207,7 +207,7 @@ func noHead(why string) error {
 }
 
 // methods returns methods that wait for the first head, and say what of their answers is
-// proven.
+// proven. They may wait for nodes.
 func (c *checked) methods(methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
 	var all []jsonrpc.Method
 	for method := range methods.All() {
@@ -215,6 +215,9 @@ func (c *checked) methods(methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
 		checked.Handler = c.verified(method)
 		if !slices.Contains(headless, method.Name) {
 			checked.Handler = checked.Handler.After(c.await)
+			if checked.Cost.Weight == jsonrpc.LightWeight {
+				checked.Cost = jsonrpc.Waiting(checked.Cost.Credits)
+			}
 		}
 		all = append(all, checked)
 	}

@@ -151,6 +151,18 @@ func TestCheckedCatchesUp(t *testing.T) {
 	}
 }
 
+// Calls that may wait for nodes leave slots to the light calls of other networks.
+func TestCheckedCallsMayWait(t *testing.T) {
+	right, _, receipts := crossings(t)
+	genesis, _ := ingesttest.Crossing(t)
+	s := serveChecked(t, genesis, nil, &Entries{Upstream: nodesOf(startNode(t, genesis, receipts, right)), Quorum: 1})
+	for method := range s.described.All() {
+		if light := method.Cost.Weight == jsonrpc.LightWeight; light != slices.Contains(headless, method.Name) {
+			t.Errorf("%s is light: %t", method.Name, light)
+		}
+	}
+}
+
 // A consensus client names the head of a network that executes nothing. It hears that every
 // block is not executed.
 func TestCheckedByConsensus(t *testing.T) {
