@@ -12,7 +12,7 @@ const (
 	DefaultSocketsEach    = DefaultSockets / 4
 	DefaultSocketInFlight = 64
 	DefaultSocketStreams  = 100
-	DefaultSocketQueue    = 1024
+	DefaultSocketQueue    = 16 << 10 // a block of a busy chain has thousands of logs, which are queued at once
 	DefaultSocketBytes    = 64 << 20
 	DefaultSocketIdle     = time.Hour
 	DefaultSocketPing     = 30 * time.Second

@@ -103,6 +103,19 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// A client that reads gets all messages that come at once, such as the logs of a large block.
+func TestMessagesThatComeAtOnce(t *testing.T) {
+	const messages = 10_000
+	c := start(t, gateway.Config{Networks: []gateway.Network{streaming(messages, 400, make(chan error, 1))}}, 0).dial(nil)
+	c.send(call("test_subscribe"))
+	c.receive() // its ID
+	for i := range messages {
+		if got := c.receive(); !strings.Contains(got, fmt.Sprintf(`"n":%d}`, i)) {
+			t.Fatalf("message %d: %s", i, got)
+		}
+	}
+}
+
 // A subscriber that does not read is disconnected, and its queue is bounded.
 func TestSlowSubscriberIsClosed(t *testing.T) {
 	ended := make(chan error, 1)
