@@ -8,8 +8,8 @@ import (
 )
 
 // maxQueued is how many results are queued until the client has the answer that starts
-// the subscription. Only a slow batch can come near it.
-const maxQueued = 1024
+// the subscription: more than a block has logs. Only a slow batch can come near it.
+const maxQueued = 16 << 10
 
 // ErrUnsupported is for transports that cannot send notifications.
 var ErrUnsupported = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "notifications not supported"}
