@@ -28,6 +28,7 @@ import (
 	"ashlar/forwarded/archive"
 	"ashlar/forwarded/ingest"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -75,7 +76,16 @@ func NewChain(pool *upstream.Pool, follower *ingest.Follower, a *archive.Archive
 }
 
 // View returns the present view. Before the first head it waits.
-func (c *Chain) View(ctx context.Context) (*forwarded.View, error) { return c.follower.Await(ctx) }
+func (c *Chain) View(ctx context.Context) (view *forwarded.View, err error) {
+	if view = c.follower.View(); view != nil {
+		return view, nil
+	}
+	err = limit.Yield(ctx, func() error {
+		view, err = c.follower.Await(ctx)
+		return err
+	})
+	return view, err
+}
 
 // Present returns the present view, nil before the first head.
 func (c *Chain) Present() *forwarded.View { return c.follower.View() }
@@ -163,12 +173,25 @@ func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json
 	if answer, ok, err := c.kept(ctx, view, &q); err != nil || ok {
 		return answer, err
 	}
-	answer, err := c.pool.Ask(ctx, c.call(view, &q))
+	ask := c.wait
+	if c.checked && q.Check != nil { // it keeps a processor busy while nodes are asked
+		ask = c.pool.Ask
+	}
+	answer, err := ask(ctx, c.call(view, &q))
 	if err != nil {
 		return nil, q.failed(view, err)
 	}
 	c.keep(ctx, view, &q, answer.Result)
 	return answer.Result, nil
+}
+
+// wait asks the nodes, while others may have the slot in which a call with long parameters was decoded.
+func (c *Chain) wait(ctx context.Context, call upstream.Call) (answer upstream.Answer, err error) {
+	err = limit.Yield(ctx, func() error {
+		answer, err = c.pool.Ask(ctx, call)
+		return err
+	})
+	return answer, err
 }
 
 // failed returns the error of a question that no node answered. Nodes that do not have an old block of the
@@ -278,8 +301,11 @@ var changing = regexp.MustCompile(`^(anvil|evm|hardhat)_|_(send|submit)`)
 
 // Pass asks a question as it is, without knowing what it is about.
 func (c *Chain) Pass(ctx context.Context, method, params string) (json.RawMessage, error) {
-	answer, err := c.pool.Ask(ctx, upstream.Call{Method: method, Params: json.RawMessage(params), Once: changing.MatchString(method)})
-	return answer.Result, err
+	answer, err := c.wait(ctx, upstream.Call{Method: method, Params: json.RawMessage(params), Once: changing.MatchString(method)})
+	if answer.Result != nil {
+		return answer.Result, nil // also if there is no slot to go on: it may have changed something
+	}
+	return nil, err
 }
 
 // sendTo is to how many nodes a transaction is sent.
@@ -287,8 +313,15 @@ const sendTo = 3
 
 // Send sends a transaction to several nodes and returns the first answer.
 func (c *Chain) Send(ctx context.Context, params string) (json.RawMessage, error) {
-	answer, err := c.pool.Broadcast(ctx, upstream.Call{Method: "eth_sendRawTransaction", Params: json.RawMessage(params), Once: true}, sendTo)
-	return answer.Result, err
+	var answer upstream.Answer
+	err := limit.Yield(ctx, func() (err error) {
+		answer, err = c.pool.Broadcast(ctx, upstream.Call{Method: "eth_sendRawTransaction", Params: json.RawMessage(params), Once: true}, sendTo)
+		return err
+	})
+	if answer.Result != nil {
+		return answer.Result, nil // also if there is no slot to go on: it was sent
+	}
+	return nil, err
 }
 
 // headWait is how long a question about a block above the head waits for the head.
