@@ -18,13 +18,9 @@ const maxBlobs = 128
 // block with blobs.
 func (a *API) blobs(version string) jsonrpc.Handler {
 	return func(_ context.Context, params, out []byte) ([]byte, error) {
-		var args [1][]byte
-		if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
-			return out, err
-		}
-		wanted, err := hashes(args[0])
+		wanted, err := hashesAlone(params)
 		if err != nil {
-			return out, invalidParams(err.Error())
+			return out, err
 		}
 		if version == "V1" && forkAt(a.config.Rules, uint64(a.config.Now().Unix())).osaka {
 			return out, unsupportedFork("blobs with the proofs of Osaka: expected engine_getBlobsV2 or V3")

@@ -20,13 +20,9 @@ const (
 // bodiesByHash answers engine_getPayloadBodiesByHash. withLists is V2.
 func (a *API) bodiesByHash(withLists bool) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		var args [1][]byte
-		if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
-			return out, err
-		}
-		wanted, err := hashes(args[0])
+		wanted, err := hashesAlone(params)
 		if err != nil {
-			return out, invalidParams(err.Error())
+			return out, err
 		}
 		if len(wanted) > maxBodies {
 			return out, tooLarge(uint64(len(wanted)), "bodies", maxBodies)

@@ -136,3 +136,16 @@ func hashes(raw []byte) ([]common.Hash, error) {
 	})
 	return all, err
 }
+
+// hashesAlone reads the arguments of a call whose only one is a list of hashes.
+func hashesAlone(params []byte) ([]common.Hash, error) {
+	var args [1][]byte
+	if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
+		return nil, err
+	}
+	all, err := hashes(args[0])
+	if err != nil {
+		return nil, invalidParams(err.Error())
+	}
+	return all, nil
+}
