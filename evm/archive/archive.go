@@ -186,8 +186,8 @@ func encodeGenesis(genesis *core.Genesis) ([]byte, error) {
 }
 
 // readGenesis returns the genesis of a store, without its accounts. A public network has the schedule of this
-// version: one from before a fork was scheduled would make its blocks invalid. That needs the hash of block 0;
-// if its row cannot be read, which checks report, the configuration is the stored one.
+// version: one from before a fork was scheduled would make its blocks invalid. That needs the hash of block 0.
+// If its row is missing or damaged, which checks report, the configuration is the stored one.
 func readGenesis(ctx context.Context, store kv.Reader) (*core.Genesis, error) {
 	encoded, err := store.Pointer(ctx, pointerGenesis)
 	if err != nil {
@@ -199,7 +199,10 @@ func readGenesis(ctx context.Context, store kv.Reader) (*core.Genesis, error) {
 	}
 	partition := rows.Chunk(0)
 	row, err := store.Get(ctx, headers, partition[:], 0, nil)
-	if err != nil {
+	switch {
+	case errors.Is(err, kv.ErrUnavailable):
+		return nil, fmt.Errorf("archive: block 0: %w", err)
+	case err != nil:
 		return decoded, ctx.Err()
 	}
 	if first, err := decodeHeader(row); err == nil {
@@ -280,7 +283,7 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 	return a, a.loadSettled(ctx)
 }
 
-// OpenUnchecked is Open for checkers: it reads no row, so no row can prevent it from
+// OpenUnchecked is Open for checkers: no row that is missing or damaged can prevent it from
 // opening. Such an archive does not know its settled block, and cannot be appended to.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err := checkComplete(ctx, store); err != nil {

@@ -1,12 +1,15 @@
 package archive
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"testing"
 
 	"ashlar/evm"
 	"ashlar/evm/genesis"
+	"ashlar/kv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -45,5 +48,38 @@ func TestScheduleOfAPublicNetwork(t *testing.T) {
 	}
 	if _, err := Create(ctx, store, &then); !errors.Is(err, ErrOtherChain) {
 		t.Errorf("the genesis without the fork of a settled block: %v, want ErrOtherChain", err)
+	}
+}
+
+// busy is a store that cannot be read a number of times.
+type busy struct {
+	kv.Store
+	left int
+}
+
+func (b *busy) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, value []byte) ([]byte, error) {
+	if b.left--; b.left >= 0 {
+		return nil, fmt.Errorf("busy: %w", kv.ErrUnavailable)
+	}
+	return b.Store.Get(ctx, t, partition, sort, value)
+}
+
+// An archive of a public network does not open with the stored forks because the store was busy: its process
+// would go by them until it is started again.
+func TestScheduleOfABusyStore(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	sepolia, _ := genesis.Builtin("sepolia")
+	a, err := Create(t.Context(), store, sepolia)
+	if err == nil {
+		err = a.Append(t.Context(), &evm.Delta{Block: sepolia.ToBlock()})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), &busy{store, 1}); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("a store that is busy: %v, want ErrUnavailable", err)
+	}
+	if _, err := Open(t.Context(), &busy{store, 0}); err != nil {
+		t.Error(err)
 	}
 }
