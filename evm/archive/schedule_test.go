@@ -7,11 +7,13 @@ import (
 	"math/big"
 	"testing"
 
+	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/evm/genesis"
 	"ashlar/kv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -81,5 +83,25 @@ func TestScheduleOfABusyStore(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), &busy{store, 0}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A start that an earlier version began, which knew fewer forks of a public network, can be continued.
+func TestScheduleOfAnInterruptedStart(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	now, _ := genesis.Builtin("sepolia")
+	then, config := *now, *now.Config
+	config.AmsterdamTime, then.Config = nil, &config
+	at := Beginning{Ref: chain.Ref{Number: 7, Hash: common.Hash{7}}}
+	if _, err := Begin(t.Context(), store, &then, at); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(t.Context(), store, now, at); err != nil {
+		t.Errorf("with the forks of this version: %v", err)
+	}
+	other := *now
+	other.GasLimit++
+	if _, err := Begin(t.Context(), store, &other, at); !errors.Is(err, ErrOtherChain) {
+		t.Errorf("with another genesis: %v, want ErrOtherChain", err)
 	}
 }

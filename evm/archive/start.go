@@ -10,6 +10,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/evm"
+	"ashlar/evm/genesis"
 	"ashlar/history/rows"
 	"ashlar/kv"
 
@@ -106,12 +107,29 @@ func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at
 			return err
 		}
 	}
-	stored, err := store.Pointer(ctx, pointerGenesis)
+	return checkStartGenesis(ctx, store, genesis)
+}
+
+// checkStartGenesis returns ErrOtherChain if the state was begun with another genesis. The forks of a public network
+// may differ: an earlier version may have begun it, and this one goes by those that it knows.
+func checkStartGenesis(ctx context.Context, store kv.Reader, wanted *core.Genesis) error {
+	pointer, err := store.Pointer(ctx, pointerGenesis)
 	if err != nil {
 		return fmt.Errorf("archive: genesis: %w", err)
 	}
-	wanted, err := encodeGenesis(genesis)
-	if err == nil && !bytes.Equal(stored, wanted) {
+	begun, err := decodeGenesis(pointer)
+	if err != nil {
+		return err
+	}
+	if _, public := genesis.Schedule(wanted.ToBlock().Hash()); public {
+		begun.Config = wanted.Config
+	}
+	a, err := encodeGenesis(begun)
+	if err != nil {
+		return err
+	}
+	b, err := encodeGenesis(wanted)
+	if err == nil && !bytes.Equal(a, b) {
 		err = fmt.Errorf("%w: its first state was begun with another genesis", ErrOtherChain)
 	}
 	return err
