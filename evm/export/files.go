@@ -46,11 +46,11 @@ func (e *Exporter) writeEra(ctx context.Context, from era.Blocks, number uint64,
 	if err != nil {
 		return err
 	}
-	list.sums[name.String()] = sum
+	replaces := list.enter(name.String(), sum)
 	if err := list.write(); err != nil { // before the file has its name: one that is not listed would be refused
 		return err
 	}
-	if err := file.keep(); err != nil || len(old) == 0 {
+	if err := file.keep(); err != nil {
 		return err
 	}
 	for _, path := range old {
@@ -59,12 +59,15 @@ func (e *Exporter) writeEra(ctx context.Context, from era.Blocks, number uint64,
 		}
 		delete(list.sums, filepath.Base(path))
 	}
+	if list.replaced = nil; !replaces && len(old) == 0 {
+		return nil
+	}
 	return list.write()
 }
 
 // superseded returns the files of the same era that hold fewer of the same blocks: such
 // as that of an era that was not complete when it was exported. Any other file of the
-// era is an error.
+// era is an error. One with the name of the new file, which that replaces, is not returned.
 func (e *Exporter) superseded(ctx context.Context, name era.Name, part era.Range) (old []string, err error) {
 	entries, err := os.ReadDir(e.folder)
 	if err != nil {
@@ -72,7 +75,7 @@ func (e *Exporter) superseded(ctx context.Context, name era.Name, part era.Range
 	}
 	for _, entry := range entries {
 		other, ok := era.ParseName(entry.Name())
-		if !ok || entry.Name() == name.String() || other.Network != name.Network || other.Era != name.Era || other.Format != name.Format {
+		if !ok || other.Network != name.Network || other.Era != name.Era || other.Format != name.Format {
 			continue
 		}
 		path := filepath.Join(e.folder, entry.Name())
@@ -90,7 +93,9 @@ func (e *Exporter) superseded(ctx context.Context, name era.Name, part era.Range
 		if header.Hash != last {
 			return nil, fmt.Errorf("%s is of another chain: its block %d is %s, here it is %s; remove it, or export to another folder", path, blocks.Last, last, header.Hash)
 		}
-		old = append(old, path)
+		if entry.Name() != name.String() {
+			old = append(old, path)
+		}
 	}
 	return old, nil
 }
@@ -159,8 +164,20 @@ func syncFolder(path string) error {
 
 // sums are the checksums of the history files in a folder, by name.
 type sums struct {
-	folder string
-	sums   map[string]era.Checksum
+	folder   string
+	sums     map[string]era.Checksum
+	replaced *era.Checksum // of a file that another one of the same name is to replace; nil: none is
+}
+
+// enter enters the checksum of a file that is to get a name. It reports whether that replaces a file with other
+// bytes, whose checksum stays in the list until replaced is nil: the file may still be there if the export is stopped.
+func (s *sums) enter(name string, sum era.Checksum) (replaces bool) {
+	before, there := s.sums[name]
+	s.sums[name] = sum
+	if replaces = there && before != sum; replaces {
+		s.replaced = &before
+	}
+	return replaces
 }
 
 // readSums computes the checksums of the history files that are in a folder. One that
@@ -209,6 +226,9 @@ func (s *sums) write() error {
 		var list strings.Builder
 		for _, name := range slices.Sorted(maps.Keys(s.sums)) {
 			fmt.Fprintln(&list, s.sums[name])
+		}
+		if s.replaced != nil {
+			fmt.Fprintln(&list, *s.replaced)
 		}
 		_, err := io.WriteString(out, list.String())
 		return era.ChecksumsName, err

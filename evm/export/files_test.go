@@ -48,6 +48,32 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
+// TestSameLast exports blocks of an era, and then fewer and more of them up to the same last one. An ERE file has its name from that
+// block, so all have the same name. Fewer blocks do not replace more.
+func TestSameLast(t *testing.T) {
+	a, _ := crossing(t)
+	for _, format := range []era.Format{era.ERE, era.Era1} {
+		folder := t.TempDir()
+		o := export.Options{Network: "net", Format: format, Folder: folder, From: 5, To: to(20)}
+		run(t, a, o)
+		before := read(t, folder, names(t, folder)[1])
+		o.From = 10
+		if err := try(t.Context(), a, o); err == nil || !strings.Contains(err.Error(), "holds the blocks 5 to 20 of the same era; remove it") {
+			t.Errorf("fewer blocks: got the error %v", err)
+		}
+		if all := names(t, folder); len(all) != 2 || !slices.Equal(read(t, folder, all[1]), before) {
+			t.Errorf("the folder has %v, and the file has changed", all)
+		}
+		o.From = 0
+		for range 2 {
+			run(t, a, o)
+			if all, sums := names(t, folder), strings.Fields(string(read(t, folder, era.ChecksumsName))); len(all) != 2 || len(sums) != 1 {
+				t.Errorf("the folder has %v and %d checksums, want one file", all, len(sums))
+			}
+		}
+	}
+}
+
 // TestListNotWritten: an export ends because the list of checksums cannot be written, as on a full disk. The next one writes
 // the rest.
 func TestListNotWritten(t *testing.T) {
