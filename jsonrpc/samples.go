@@ -69,7 +69,7 @@ func (s *Samples[S]) find(ctx context.Context, find func(context.Context) (*S, e
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if found != nil {
+		if err == nil && found != nil {
 			s.last, s.made = found, time.Now()
 		}
 		close(s.finding)

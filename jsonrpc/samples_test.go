@@ -52,3 +52,18 @@ func TestSamples(t *testing.T) {
 		}
 	})
 }
+
+// What comes with an error is not a sample, and is not kept.
+func TestSampleWithAnError(t *testing.T) {
+	var s Samples[string]
+	part, whole, failed := "a part", "a sample", errors.New("the rest cannot be read")
+	for _, test := range []struct {
+		found *string
+		err   error
+	}{{&part, failed}, {&whole, nil}} {
+		got, err := s.get(t.Context(), func(context.Context) (*string, error) { return test.found, test.err })
+		if err != test.err || err == nil && *got != *test.found {
+			t.Errorf("got %v, %v, want %q, %v", got, err, *test.found, test.err)
+		}
+	}
+}
