@@ -10,9 +10,10 @@ import (
 const keyBytes = 8
 
 // Excerpt returns the beginning of a text that the node with a URL has sent, for logs and statuses: about most bytes.
-// Nodes, and proxies before them, repeat what they do not know, so what may be a key in the URL is shown as "…".
-func Excerpt(text string, of *url.URL, most int) string {
-	keys := secrets(of)
+// Nodes, and proxies before them, repeat what they do not know, so what may be a key in the URL, or among other words
+// that the node gets, is shown as "…".
+func Excerpt(text string, of *url.URL, most int, others ...string) string {
+	keys := secrets(of, others)
 	long := len(text) > 16*most
 	text = text[:min(len(text), 16*most)]
 	for _, key := range keys {
@@ -27,15 +28,16 @@ func Excerpt(text string, of *url.URL, most int) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// secrets returns the parts of a URL that may be a key, the longest first.
-func secrets(of *url.URL) (parts []string) {
+// secrets returns the parts of a URL, and the other words, that may be a key, the longest first.
+func secrets(of *url.URL, others []string) (parts []string) {
 	if of == nil {
-		return nil
+		of = new(url.URL)
 	}
 	parts = strings.FieldsFunc(of.Path+"/"+of.EscapedPath()+"/"+of.RawQuery, func(r rune) bool { return strings.ContainsRune("/&=", r) })
 	for _, values := range of.Query() {
 		parts = append(parts, values...)
 	}
+	parts = append(append(parts, of.User.Username()), others...) // some providers take the key as the user's name
 	parts = slices.DeleteFunc(parts, func(part string) bool { return len(part) < keyBytes })
 	if password, ok := of.User.Password(); ok && password != "" {
 		parts = append(parts, password)
