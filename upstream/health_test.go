@@ -72,3 +72,16 @@ func TestShownErrors(t *testing.T) {
 		t.Errorf("%d bytes in the log: %.500s", log.text.Len(), log.text.String())
 	}
 }
+
+// TestShownErrorsHaveNoHeader: a node may repeat a key that it gets in a header.
+func TestShownErrorsHaveNoHeader(t *testing.T) {
+	t.Setenv("ASHLAR_TEST_KEY", "secret-key")
+	n, err := newNode(Node{URL: "http://127.0.0.1:1", KeyEnv: "ASHLAR_TEST_KEY", Headers: []string{"Authorization: Bearer {key}", "X-Api-Key: other-secret"}}, "node", 1<<20, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.pollFailed(errors.New("unknown key secret-key, or other-secret"), time.Now())
+	if want := "unknown key …, or …"; n.why != want {
+		t.Errorf("%q, expected %q", n.why, want)
+	}
+}

@@ -335,7 +335,7 @@ const shownBytes = 500
 
 // shown returns an error as the log and the status have it.
 func (n *node) shown(err error) string {
-	return endpoint.Excerpt(err.Error(), n.to.template.URL, shownBytes)
+	return endpoint.Excerpt(err.Error(), n.to.template.URL, shownBytes, n.to.words()...)
 }
 
 // ewma adds a value to an average, in which older values count less and less.

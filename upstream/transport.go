@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ashlar/endpoint"
@@ -41,6 +42,16 @@ func newTransport(n *Node, most int64) (*transport, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &transport{template: template, http: client, most: most}, nil
+}
+
+// words returns those of the headers that the node gets, such as its key.
+func (t *transport) words() (all []string) {
+	for _, values := range t.template.Header {
+		for _, value := range values {
+			all = append(all, strings.Fields(value)...)
+		}
+	}
+	return all
 }
 
 // request is a call as it is sent.
