@@ -88,7 +88,7 @@ func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
 	if !retryable(c, err) {
 		return Answer{Result: result, Node: first.name}, c.final(first, err)
 	}
-	r.worst = fmt.Errorf("%s: %w", first.name, err)
+	r.worst = fmt.Errorf("%s: %w", first.name, first.showing(err))
 	return r.finish(ctx)
 }
 
@@ -147,7 +147,7 @@ func (r *race) finish(ctx context.Context) (Answer, error) {
 				if !retryable(r.call, a.err) {
 					return Answer{Result: a.result, Node: a.node.name}, r.call.final(a.node, a.err)
 				}
-				r.worst = r.call.moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+				r.worst = r.call.moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.node.showing(a.err)))
 				r.start(ctx)
 			case <-ctx.Done():
 				return Answer{}, ended(ctx, r.call.Method, r.call.asked)
@@ -194,9 +194,9 @@ func (c *Call) final(n *node, err error) error {
 	}
 	var node *NodeError
 	if why, _ := c.faultOf(err); why == answered || errors.As(err, &node) {
-		return err
+		return n.showing(err)
 	}
-	return fmt.Errorf("%w: %s: %s: %w", ErrUncertain, c.Method, n.name, err)
+	return fmt.Errorf("%w: %s: %s: %w", ErrUncertain, c.Method, n.name, n.showing(err))
 }
 
 // moreTelling returns the error that says more about the call; of equals, the first.
@@ -300,7 +300,7 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			if a.err == nil {
 				return Answer{Result: a.result, Node: a.node.name}, nil
 			}
-			failure := fmt.Errorf("%s: %w", a.node.name, a.err)
+			failure := fmt.Errorf("%s: %w", a.node.name, a.node.showing(a.err))
 			worst = c.moreTelling(worst, failure)
 			if uncertain == nil && c.mayBeDone(a.err) {
 				uncertain = failure

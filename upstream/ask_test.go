@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -311,5 +312,30 @@ func TestChangesAreSentOnce(t *testing.T) {
 	})
 	if a, err := p.Ask(t.Context(), Call{Method: "send", Once: true}); err == nil || other.asked("send") > 0 {
 		t.Errorf("failed: %s, %v; the other node was asked %d times", a.Result, err, other.asked("send"))
+	}
+}
+
+// The error of a call has the beginning of what the nodes have sent, and not their keys: it is shown, also to clients, as why a
+// network has no head.
+func TestErrorsOfCallsAreShown(t *testing.T) {
+	f := newFake(t, 7, 10)
+	f.answer = func(string, json.RawMessage) (any, *NodeError) {
+		return nil, &NodeError{Code: codeInternal, Message: "the plan of secret-key has no such thing " + strings.Repeat("<p>", 1<<12)}
+	}
+	p := open(t, Config{Nodes: Nodes{{URL: f.URL + "/v3/secret-key"}}})
+	usable(t, p, 1)
+	for name, ask := range map[string]func() error{
+		"a call":             func() error { _, err := p.Ask(t.Context(), Call{Method: "m"}); return err },
+		"a call that is one": func() error { _, err := p.Ask(t.Context(), Call{Method: "m", Once: true}); return err },
+		"a broadcast":        func() error { _, err := p.Broadcast(t.Context(), Call{Method: "m", Once: true}, 3); return err },
+	} {
+		err := ask()
+		var node *NodeError
+		if !errors.As(err, &node) || !strings.Contains(node.Message, "secret-key") {
+			t.Errorf("%s: %.200v wraps no error of the node", name, err)
+		}
+		if text := fmt.Sprint(err); strings.Contains(text, "secret-key") || !strings.Contains(text, "the plan of … has no") || len(text) > 2*shownBytes {
+			t.Errorf("%s: %d bytes: %.200s", name, len(text), text)
+		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"ashlar/endpoint"
 	"ashlar/limit"
 )
 
@@ -328,14 +327,6 @@ func (n *node) setAside(method string, err error) {
 	n.why = n.shown(err)
 	n.aside = time.Now().Add(asideTime)
 	n.log.Error("the node sent a false answer: it is set aside", "method", method, "error", n.why, "for", asideTime)
-}
-
-// shownBytes is how much of an error is shown, which may repeat what the node has sent.
-const shownBytes = 500
-
-// shown returns an error as the log and the status have it.
-func (n *node) shown(err error) string {
-	return endpoint.Excerpt(err.Error(), n.to.template.URL, shownBytes, n.to.words()...)
 }
 
 // ewma adds a value to an average, in which older values count less and less.
