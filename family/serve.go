@@ -206,6 +206,9 @@ type ConsensusStatus struct {
 	Payload    int64  `json:"lastPayload"`      // when it last sent a block, in Unix seconds; 0: not since the start
 	Forkchoice int64  `json:"lastForkchoice"`   // when it last named a head
 	Behind     uint64 `json:"behind"`           // known blocks to catch up with
+	// Problem is why a network that executes nothing cannot follow the head that was named, such as that no node has its block;
+	// empty if it does.
+	Problem string `json:"problem,omitempty"`
 
 	// Answers counts the answers of the listener for the client; nil for a light client.
 	Answers *ConsensusAnswers `json:"answers,omitempty"`

@@ -1,12 +1,15 @@
 package network
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
 	"ashlar/internal/await"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // status waits for a status of the network.
@@ -67,5 +70,28 @@ func TestCheckedDisagreement(t *testing.T) {
 	b.Set(wrong, 0, 0)
 	s.status("an agreement again", func(status family.Status) bool {
 		return *status.Source.Agreement == family.AgreementStatus{Quorum: 2, Nodes: 2}
+	})
+}
+
+// A network that executes nothing says that it cannot follow the head of its consensus client while its nodes do not answer.
+func TestCheckedCannotFollowConsensus(t *testing.T) {
+	right, _, receipts := crossings(t)
+	genesis, _ := ingesttest.Crossing(t)
+	answering := startNode(t, genesis, receipts, right)
+	s := serveChecked(t, genesis, nil, &Entries{Upstream: nodesOf(answering), Quorum: 1, Engine: Engine{Listen: "127.0.0.1:0"}})
+	name := func(head int) {
+		t.Helper()
+		params := fmt.Sprintf(`[{"headBlockHash":%q,"safeBlockHash":%q,"finalizedBlockHash":%q}]`, right[head].Hash(), common.Hash{}, common.Hash{})
+		if _, err := s.network.(*network).checked.api.Methods()["engine_forkchoiceUpdatedV3"](t.Context(), []byte(params), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name(7)
+	s.await(right[7])
+	s.status("the head is followed", func(status family.Status) bool { return status.Consensus.Problem == "" })
+	answering.Close()
+	name(8)
+	s.status("the head is not followed", func(status family.Status) bool {
+		return status.Head == 7 && status.Consensus.Problem != "" && status.Consensus.Forkchoice != 0
 	})
 }

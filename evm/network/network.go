@@ -186,6 +186,9 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 			status.LightClient = lightStatus(&light)
 			status.Consensus = &family.ConsensusStatus{Client: "light client", Forkchoice: status.LightClient.Named, Behind: behindLight(&light, head.Hash, status.Source.Behind)}
 		}
+		if status.Consensus != nil {
+			status.Consensus.Problem = n.checked.head.Problem()
+		}
 	}
 	stopped := n.mining.stopped()
 	if n.following != nil {
