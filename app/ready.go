@@ -187,10 +187,10 @@ func disagreement(status *family.Status, now time.Time) string {
 }
 
 // sourceReached reports whether a source of newer heads is reachable. A consensus client that sends blocks but names no head is
-// not.
+// not, nor is one whose head no node has.
 func sourceReached(status *family.Status, now time.Time) bool {
 	if driver := status.Consensus; driver != nil {
-		return heardLately(driver.Forkchoice, now)
+		return heardLately(driver.Forkchoice, now) && driver.Problem == ""
 	}
 	return status.Source.Reached
 }
@@ -200,6 +200,13 @@ func heardLately(at int64, now time.Time) bool { return now.Sub(time.Unix(at, 0)
 
 // whyUnreached says why no source is reachable.
 func whyUnreached(status *family.Status, now time.Time) string {
+	if driver := status.Consensus; driver != nil && heardLately(driver.Forkchoice, now) {
+		client := "consensus client"
+		if status.LightClient != nil {
+			client = "light client"
+		}
+		return fmt.Sprintf("the head of its %s cannot be followed: %s", client, driver.Problem)
+	}
 	if light := status.LightClient; light != nil {
 		return "its light client has verified no newer head: " + cmp.Or(light.Problem, "the beacon nodes have none")
 	}
