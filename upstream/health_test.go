@@ -80,8 +80,8 @@ func TestShownErrorsHaveNoHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.pollFailed(errors.New("unknown key secret-key, or other-secret"), time.Now())
-	if want := "unknown key …, or …"; n.why != want {
+	n.pollFailed(errors.New("unknown key secret-key, or other-secret, in application/json"), time.Now())
+	if want := "unknown key …, or …, in application/json"; n.why != want {
 		t.Errorf("%q, expected %q", n.why, want)
 	}
 }

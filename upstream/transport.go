@@ -46,7 +46,10 @@ func newTransport(n *Node, most int64) (*transport, error) {
 
 // words returns those of the headers that the node gets, such as its key.
 func (t *transport) words() (all []string) {
-	for _, values := range t.template.Header {
+	for name, values := range t.template.Header {
+		if name == "Content-Type" {
+			continue // the same for all nodes, and of use in an error
+		}
 		for _, value := range values {
 			all = append(all, strings.Fields(value)...)
 		}
