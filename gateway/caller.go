@@ -80,7 +80,7 @@ type callers struct {
 	usage    *usage.Usage
 
 	heavyOfAccount int // maximum heavy calls of one account at once; 0: no separate limit
-	waitingLeaves  int // light slots that calls which other servers answer leave free
+	waitingLeaves  int // light slots that calls which other servers answer leave to others
 
 	byKey    sync.Map              // *caller by account.KeyID
 	making   sync.Mutex            // held while creating one

@@ -24,6 +24,7 @@ type Pool struct {
 	slots      int
 	maxWaiting int // calls of all callers
 	free       atomic.Int64
+	leaving    atomic.Int64 // running calls of callers that leave slots to others
 	waiting    atomic.Int64
 	mu         sync.Mutex
 	inLine     []*Share // guarded by mu: callers that have calls waiting, in the order of their turns
@@ -34,8 +35,8 @@ type Share struct {
 	// Most bounds how many calls of the caller run at once, however many slots are free;
 	// 0: no bound. It must not be changed once calls have entered.
 	Most int
-	// Leaves is how many slots the calls of the caller leave free, for those of others that are over sooner. It must not be
-	// changed once calls have entered.
+	// Leaves is how many slots the calls of all callers that set it leave to those of others, which are over sooner. It must be
+	// less than the slots of the pool, and must not be changed once calls have entered.
 	Leaves  int
 	running atomic.Int64
 	queue   []*waiter // guarded by the pool's mu
@@ -83,7 +84,7 @@ func (p *Pool) enter(ctx context.Context, s *Share, resumes bool) error {
 
 // Leave ends a call of s.
 func (p *Pool) Leave(s *Share) {
-	s.running.Add(-1)
+	p.withdraw(s)
 	p.free.Add(1)
 	p.wake()
 }
@@ -107,16 +108,24 @@ func (p *Pool) Waiting() int { return int(p.waiting.Load()) }
 // take takes a slot for a call of s, if it leaves those that are reserved, and if it is the first of s, or if s has
 // no more slots with it than some times as many as stay free.
 func (p *Pool) take(s *Share, times, reserved int64) bool {
-	running := s.running.Add(1)
+	running, leaves := s.running.Add(1), s.Leaves > 0 && p.leaving.Add(1) > int64(p.slots-s.Leaves)
 	for {
 		free := p.free.Load()
-		if free <= max(reserved, int64(s.Leaves)) || running > 1 && running > times*(free-1) || s.Most > 0 && running > int64(s.Most) {
-			s.running.Add(-1)
+		if free <= reserved || running > 1 && running > times*(free-1) || s.Most > 0 && running > int64(s.Most) || leaves {
+			p.withdraw(s)
 			return false
 		}
 		if p.free.CompareAndSwap(free, free-1) {
 			return true
 		}
+	}
+}
+
+// withdraw counts a call of s no more.
+func (p *Pool) withdraw(s *Share) {
+	s.running.Add(-1)
+	if s.Leaves > 0 {
+		p.leaving.Add(-1)
 	}
 }
 
@@ -191,14 +200,14 @@ func (p *Pool) remove(s *Share, i int) {
 }
 
 // serve gives slots to waiting calls. Of the callers that do not run as many calls as they
-// may at most, and need not leave the free slots, if the one with the fewest calls running may not
+// may at most, and need not leave the slots to others, if the one with the fewest calls running may not
 // take a slot, no other may. p.mu is held.
 func (p *Pool) serve() {
 	for {
-		next, free := -1, p.free.Load()
+		next, leaving := -1, p.leaving.Load()
 		for i, s := range p.inLine {
 			running := s.running.Load()
-			may := free > int64(s.Leaves) && (s.Most == 0 || running < int64(s.Most))
+			may := (s.Leaves == 0 || leaving < int64(p.slots-s.Leaves)) && (s.Most == 0 || running < int64(s.Most))
 			if may && (next < 0 || running < p.inLine[next].running.Load()) {
 				next = i
 			}
