@@ -251,6 +251,9 @@ func (c *Call) faultOf(err error) (fault, time.Duration) {
 		return answered, 0
 	}
 	why, rest := faultOf(c.Method, c.Params, err)
+	if why == unsupported && c.Method == "eth_getLogs" && bytes.Contains(c.Params, []byte(`"blockHash"`)) {
+		return failed, rest // it may have the method, and take no hash
+	}
 	if why == answered && c.Stored {
 		why = failed
 	}

@@ -61,24 +61,30 @@ func TestLogsUpToTheHeadAreAskedForOnce(t *testing.T) {
 
 // A node that takes no hash of a block in eth_getLogs is asked by number, and believed.
 func TestLogsOfANodeThatTakesNoHash(t *testing.T) {
-	n := node(t, forwardtest.Chain{Head: 20, LogsPer: 1})
-	w := serve(t, newStore(t), nil, n)
-	w.atHead(20)
-	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 21 })
-	quiet := false
-	n.Set(func(n *forwardtest.Node) {
-		n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
-			switch byHash := method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash"); {
-			case byHash:
-				return nil, &forwardtest.Error{Code: -32602, Message: "invalid params: expected fromBlock and toBlock"}, true
-			default:
-				return []any{}, nil, method == "eth_getLogs" && quiet
+	for _, fault := range []forwardtest.Error{
+		{Code: -32602, Message: "invalid params: expected fromBlock and toBlock"},
+		{Code: -32601, Message: "blockHash is not supported"},
+		{Code: -32000, Message: "eth_getLogs by blockHash is not implemented"},
+	} {
+		n := node(t, forwardtest.Chain{Head: 20, LogsPer: 1})
+		w := serve(t, newStore(t), nil, n)
+		w.atHead(20)
+		w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 21 })
+		quiet := false
+		n.Set(func(n *forwardtest.Node) {
+			n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+				switch byHash := method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash"); {
+				case byHash:
+					return nil, &fault, true
+				default:
+					return []any{}, nil, method == "eth_getLogs" && quiet
+				}
 			}
-		}
-	})
-	w.expect("eth_getLogs", `[{"fromBlock":"0x14","toBlock":"0x14"}]`, fmt.Sprintf(`…"blockHash":"%s"`, n.Chain.Hash(20)))
-	n.Set(func(*forwardtest.Node) { quiet = true })
-	w.expect("eth_getLogs", `[{"fromBlock":"0x11","toBlock":"0x13"}]`, "[]")
+		})
+		w.expect("eth_getLogs", `[{"fromBlock":"0x14","toBlock":"0x14"}]`, fmt.Sprintf(`…"blockHash":"%s"`, n.Chain.Hash(20)))
+		n.Set(func(*forwardtest.Node) { quiet = true })
+		w.expect("eth_getLogs", `[{"fromBlock":"0x11","toBlock":"0x13"}]`, "[]")
+	}
 }
 
 // A node on another branch does not have a block of the chain. It says null, which does not mean that there is none.

@@ -96,7 +96,11 @@ func (c *Chain) partOf(ctx context.Context, view *forwarded.View, f *Filter, fro
 // takesNoHash reports whether a node refuses a call for the logs of a block by its hash, and not because of the block.
 func takesNoHash(err error) bool {
 	var node *upstream.NodeError
-	return errors.As(err, &node) && upstream.Meaning(node) == upstream.MeansAnswer && !upstream.IsTooMuch(node)
+	if !errors.As(err, &node) {
+		return false
+	}
+	meaning := upstream.Meaning(node)
+	return meaning == upstream.MeansUnsupported || meaning == upstream.MeansAnswer && !upstream.IsTooMuch(node)
 }
 
 // ofBlock returns the filter for the logs of the block with a hash.
