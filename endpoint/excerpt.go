@@ -45,3 +45,20 @@ func secrets(of *url.URL, others []string) (parts []string) {
 	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
 	return parts
 }
+
+// shownError is an error with another text.
+type shownError struct {
+	error
+	of     *url.URL
+	most   int
+	others []string
+}
+
+func (e *shownError) Error() string { return Excerpt(e.error.Error(), e.of, e.most, e.others...) }
+
+func (e *shownError) Unwrap() error { return e.error }
+
+// Shown returns an error whose text is the [Excerpt] of err's. The text is made when it is asked for.
+func Shown(err error, of *url.URL, most int, others ...string) error {
+	return &shownError{err, of, most, others}
+}

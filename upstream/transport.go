@@ -20,6 +20,7 @@ import (
 // transport sends requests to one node.
 type transport struct {
 	template *http.Request // copied for each request
+	words    []string      // of the configured headers, which may have the node's key
 	http     *http.Client
 	most     int64 // bytes of an answer
 }
@@ -32,6 +33,7 @@ func newTransport(n *Node, most int64) (*transport, error) {
 	if err != nil {
 		return nil, err
 	}
+	words := wordsOf(template.Header)
 	template.Method = http.MethodPost
 	template.Header.Set("Content-Type", "application/json")
 	to := http.DefaultTransport.(*http.Transport).Clone()
@@ -41,15 +43,12 @@ func newTransport(n *Node, most int64) (*transport, error) {
 		// A redirect would take the headers, and with them the key, elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &transport{template: template, http: client, most: most}, nil
+	return &transport{template: template, words: words, http: client, most: most}, nil
 }
 
-// words returns those of the headers that the node gets, such as its key.
-func (t *transport) words() (all []string) {
-	for name, values := range t.template.Header {
-		if name == "Content-Type" {
-			continue // the same for all nodes, and of use in an error
-		}
+// wordsOf returns the words of headers, of which one may be a key.
+func wordsOf(headers http.Header) (all []string) {
+	for _, values := range headers {
 		for _, value := range values {
 			all = append(all, strings.Fields(value)...)
 		}

@@ -145,20 +145,9 @@ func (c *Client) call(ctx context.Context, result any, method string, args ...an
 // shownBytes is how much of an error is shown.
 const shownBytes = 200
 
-// shownError is an error with another text.
-type shownError struct {
-	error
-	text string
-}
-
-func (e *shownError) Error() string { return e.text }
-
-func (e *shownError) Unwrap() error { return e.error }
-
 // shown returns an error of a request with a text that is short and has no key of the URL, whatever the node has sent.
 func (c *Client) shown(err error) error {
-	err = endpoint.WithoutURL(err)
-	return &shownError{err, endpoint.Excerpt(err.Error(), c.url, shownBytes)}
+	return endpoint.Shown(endpoint.WithoutURL(err), c.url, shownBytes)
 }
 
 // batch makes calls in a batch, or one by one if the node does not support batches. It returns
