@@ -34,7 +34,7 @@ func TestReaderLearnsL1(t *testing.T) {
 	if err := a.Append(t.Context(), chainOf(1, 10)...); err != nil {
 		t.Fatal(err)
 	}
-	writer, reader := openServed(t, store, false), openServed(t, store, true)
+	writer, reader := openServed(t, store, nil, false), openServed(t, store, nil, true)
 	run := func(n *network, want string, done func() bool) {
 		t.Helper()
 		ctx, stop := context.WithCancel(t.Context())
@@ -73,11 +73,11 @@ func TestReaderLearnsL1(t *testing.T) {
 	learns(5)
 	say(head+100, head)
 	learns(head)
-	expect(openServed(t, store, false), head)
+	expect(openServed(t, store, nil, false), head)
 	if err := a.SetLayer1(t.Context(), chain.Ref{Number: 7, Hash: common.Hash{1}}); err != nil {
 		t.Fatal(err)
 	}
-	expect(openServed(t, store, true), 0)
+	expect(openServed(t, store, nil, true), 0)
 }
 
 // TestL1AcceptedOfALeftBranch: the newest block here is not accepted on layer 1 because a later one of the node is. It may
@@ -91,14 +91,7 @@ func TestL1AcceptedOfALeftBranch(t *testing.T) {
 	fake := nodetest.New(t, 9, chainOf(2, 10))
 	fake.ChainID = starknet.FeltOfText("SN_MINE")
 	fake.AcceptOnL1(blocks[9].Number)
-	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{fake.URL}, Quorum: 1}, false)
-	if err == nil {
-		_, err = opened.Serve(t.Context(), family.Service{Name: "mine"})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := opened.(*network)
+	n := openServed(t, store, family.Sources{fake.URL}, false)
 	if number, err := n.askL1(t.Context()); err == nil {
 		t.Errorf("block %d is accepted, although the node has another one", number)
 	}
@@ -108,10 +101,10 @@ func TestL1AcceptedOfALeftBranch(t *testing.T) {
 	}
 }
 
-// openServed opens and serves a network without nodes.
-func openServed(t *testing.T, store kv.Store, reading bool) *network {
+// openServed opens and serves a network that follows some nodes, or none.
+func openServed(t *testing.T, store kv.Store, source family.Sources, reading bool) *network {
 	t.Helper()
-	opened, err := Family{}.Open(t.Context(), store, &Entries{Quorum: 1}, reading)
+	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: source, Quorum: 1}, reading)
 	if err == nil {
 		_, err = opened.Serve(t.Context(), family.Service{Name: "mine"})
 	}
@@ -135,14 +128,7 @@ func TestL1AcceptedIsForgotten(t *testing.T) {
 	fake := nodetest.New(t, 9, blocks)
 	fake.ChainID = starknet.FeltOfText("SN_MINE")
 	fake.AcceptOnL1(blocks[7].Number)
-	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{fake.URL}, Quorum: 1}, false)
-	if err == nil {
-		_, err = opened.Serve(t.Context(), family.Service{Name: "mine"})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := opened.(*network)
+	n := openServed(t, store, family.Sources{fake.URL}, false)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.follow(ctx) }()

@@ -155,14 +155,7 @@ func TestL1AcceptedWithoutTheTag(t *testing.T) {
 	}
 	fake := nodetest.New(t, 8, blocks)
 	fake.ChainID = starknet.FeltOfText("SN_MINE")
-	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{fake.URL}, Quorum: 1}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := opened.Serve(t.Context(), family.Service{Name: "mine"}); err != nil {
-		t.Fatal(err)
-	}
-	n := opened.(*network)
+	n := openServed(t, store, family.Sources{fake.URL}, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- n.source.Follow(ctx, 0, followed{n.follower, n}) }()

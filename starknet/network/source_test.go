@@ -15,14 +15,7 @@ func TestGenesisIsReached(t *testing.T) {
 	store, _ := newStored(t)
 	fake := nodetest.New(t, 9, chainOf(1, 1))
 	fake.ChainID = starknet.FeltOfText("SN_MINE")
-	opened, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{fake.URL}, Quorum: 1}, false)
-	if err == nil {
-		_, err = opened.Serve(t.Context(), family.Service{Name: "mine"})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := opened.(*network)
+	n := openServed(t, store, family.Sources{fake.URL}, false)
 	reached := func() bool {
 		status, err := n.Status(t.Context())
 		if err != nil {
