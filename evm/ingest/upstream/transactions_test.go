@@ -55,7 +55,7 @@ func (h *heard) has(tx *types.Transaction) bool {
 	return h.hashes[tx.Hash()]
 }
 
-// unconfirmedLate is what a client is told whose transaction a node may have taken that was late.
+// unconfirmedLate is what a client is told if a node may have taken its transaction, but did not answer in time.
 const unconfirmedLate = "no node confirmed the transaction: one did not answer in time and may have taken it"
 
 // A transaction goes to the node with the best head that answers, and its verdict is
