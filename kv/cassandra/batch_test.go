@@ -3,6 +3,7 @@ package cassandra
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -34,31 +35,33 @@ func TestResetLeavesRows(t *testing.T) {
 // A batch allocates little more than its rows have, however it is filled, and a small one little.
 func TestBatchMemory(t *testing.T) {
 	table := &kv.Table{ID: 0xfd, Name: "batch_versions", Kind: kv.Versions}
+	// The least of some attempts: other goroutines of the process, the runtime's among them, allocate beside one.
 	allocated := func(fill func()) uint64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		fill()
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc
+		least := uint64(math.MaxUint64)
+		for range 5 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			fill()
+			runtime.ReadMemStats(&after)
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
+		}
+		return least
 	}
-	var small batch
-	if got := allocated(func() { small.SetPointer("head", []byte("value")) }); got > 1<<10 {
+	if got := allocated(func() { new(batch).SetPointer("head", []byte("value")) }); got > 1<<10 {
 		t.Errorf("a batch of one pointer allocates %d bytes", got)
 	}
 	const full = 4 << 20
 	for _, size := range []int{0, 100, 5000, lastChunk / 8, lastChunk/8 + 1, lastChunk - 1, lastChunk + 1} {
 		b, value := new(batch), make([]byte, size)
 		fill := func() {
+			b.Reset()
 			for n := range uint64(full / (size + 32)) {
 				b.Put(table, []byte("a partition of 32 bytes, or so ."), n, value)
 			}
 		}
 		fill() // which also grows what has the rows
-		for _, again := range []string{"second", "third"} {
-			b.Reset()
-			if got := allocated(fill); got > full*5/4 {
-				t.Errorf("rows of %d bytes: the %s %d bytes allocate %d", size, again, full, got)
-			}
+		if got := allocated(fill); got > full*5/4 {
+			t.Errorf("rows of %d bytes: filled again, %d bytes allocate %d", size, full, got)
 		}
 	}
 	b := new(batch)
