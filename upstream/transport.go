@@ -36,7 +36,7 @@ func newTransport(n *Node, most int64) (*transport, error) {
 	words := wordsOf(template.Header)
 	template.Method = http.MethodPost
 	template.Header.Set("Content-Type", "application/json")
-	to := http.DefaultTransport.(*http.Transport).Clone()
+	to := endpoint.Transport()
 	to.MaxIdleConnsPerHost = idleConnections
 	client := &http.Client{
 		Transport: to,

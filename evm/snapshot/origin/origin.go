@@ -60,7 +60,7 @@ func Open(from, file string) (*Origin, error) {
 	if path.Base(base.Path) == file {
 		base = base.JoinPath("..")
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := endpoint.Transport()
 	transport.DisableCompression = true // files are hashed as they are
 	transport.ResponseHeaderTimeout = o.Idle
 	o.base, o.client = base, &http.Client{Transport: transport}

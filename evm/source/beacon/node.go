@@ -43,7 +43,7 @@ func NewNode(name string, template *http.Request) *Node {
 		root.Path = "/" // else a joined path is relative
 	}
 	return &Node{name: name, template: template, base: root.JoinPath("eth", "v1"), http: &http.Client{
-		Transport: http.DefaultTransport.(*http.Transport).Clone(),
+		Transport: endpoint.Transport(),
 		// A redirect would take the headers, and with them the key, elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

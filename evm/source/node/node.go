@@ -74,7 +74,7 @@ func New(address string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &boundedTransport{to: http.DefaultTransport.(*http.Transport).Clone(), most: answerBytes}
+	transport := &boundedTransport{to: endpoint.Transport(), most: answerBytes}
 	return &Client{address: address, url: u, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes, wait: inboxBytes}, nil
 }
 

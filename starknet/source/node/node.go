@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"time"
 
+	"ashlar/endpoint"
 	"ashlar/starknet"
 )
 
@@ -80,7 +81,7 @@ func New(options Options) (*Node, error) {
 	options.FirstPause = cmp.Or(options.FirstPause, 250*time.Millisecond)
 	options.LongestPause = max(cmp.Or(options.LongestPause, 30*time.Second), options.FirstPause)
 	if options.HTTP == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport := endpoint.Transport()
 		transport.MaxIdleConnsPerHost = options.Parallel
 		options.HTTP = &http.Client{
 			Transport: transport,
