@@ -31,11 +31,11 @@ import (
 
 // Kinds of errors. Package api maps them to JSON-RPC codes.
 var (
-	ErrUnknownBlock = errors.New("header not found")
+	ErrUnknownBlock = chain.ErrUnknownBlock
 	ErrUnknownHash  = errors.New("header for hash not found")
-	ErrNotCanonical = errors.New("hash is not currently canonical")
-	ErrNoFinalized  = errors.New("finalized block not found")
-	ErrNoSafe       = errors.New("safe block not found")
+	ErrNotCanonical = chain.ErrNotCanonical
+	ErrNoFinalized  = chain.ErrNoFinalized
+	ErrNoSafe       = chain.ErrNoSafe
 )
 
 // Chain answers queries about one network. It is safe for concurrent use.

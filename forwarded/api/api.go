@@ -166,7 +166,7 @@ var (
 
 // unresolvedBlock returns why a parameter names no block, if an error wraps that, else nil.
 func unresolvedBlock(err error) error {
-	for _, kind := range []error{query.ErrUnknownBlock, query.ErrNotCanonical, query.ErrNoSafe, query.ErrNoFinalized} {
+	for _, kind := range []error{chain.ErrUnknownBlock, chain.ErrNotCanonical, chain.ErrNoSafe, chain.ErrNoFinalized} {
 		if errors.Is(err, kind) {
 			return kind
 		}

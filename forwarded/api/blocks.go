@@ -62,7 +62,7 @@ func (a *API) ofNumber(n named) jsonrpc.Handler {
 			return out, err
 		}
 		block, err := query.Resolve(view, id)
-		if errors.Is(err, query.ErrUnknownBlock) {
+		if errors.Is(err, chain.ErrUnknownBlock) {
 			return append(out, "null"...), nil
 		}
 		if err != nil {
@@ -163,7 +163,7 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 		return out, err
 	}
 	block, err := resolve(view, &args, 0, id)
-	if errors.Is(err, query.ErrUnknownBlock) || err == nil && id.Tag == chain.Pending {
+	if errors.Is(err, chain.ErrUnknownBlock) || err == nil && id.Tag == chain.Pending {
 		return append(out, "null"...), nil
 	}
 	if err != nil {

@@ -100,7 +100,7 @@ func (a *API) findChecked(ctx context.Context, view *forwarded.View, id chain.Bl
 	}
 	block, err := query.Resolve(view, id)
 	switch {
-	case errors.Is(err, query.ErrUnknownBlock):
+	case errors.Is(err, chain.ErrUnknownBlock):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"ashlar/chain"
 	"ashlar/eth"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
@@ -153,7 +154,7 @@ func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error
 		return out, err
 	}
 	block, err := query.Resolve(view, id)
-	if errors.Is(err, query.ErrUnknownBlock) {
+	if errors.Is(err, chain.ErrUnknownBlock) {
 		return out, jsonrpc.Errorf(jsonrpc.CodeServer, "request beyond head block: requested %s, head %s",
 			strconv.FormatUint(id.Number, 10), strconv.FormatUint(view.Head().Number, 10))
 	}

@@ -10,7 +10,6 @@ import (
 	"ashlar/chain"
 	"ashlar/eth"
 	"ashlar/forwarded/check"
-	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/upstream"
 )
@@ -52,10 +51,10 @@ func TestMeaningOfErrors(t *testing.T) {
 		{check.ErrUncles, upstream.MeansAnswer, false},
 		{check.ErrTransactions, upstream.MeansAnswer, false},
 		{check.ErrOutcomes, upstream.MeansAnswer, false},
-		{query.ErrUnknownBlock, upstream.MeansPruned, false}, // a node behind the others says so too
-		{query.ErrNotCanonical, upstream.MeansPruned, false},
-		{query.ErrNoSafe, upstream.MeansPruned, false},
-		{query.ErrNoFinalized, upstream.MeansPruned, false},
+		{chain.ErrUnknownBlock, upstream.MeansPruned, false}, // a node behind the others says so too
+		{chain.ErrNotCanonical, upstream.MeansPruned, false},
+		{chain.ErrNoSafe, upstream.MeansPruned, false},
+		{chain.ErrNoFinalized, upstream.MeansPruned, false},
 		{eth.ErrLogBlock, upstream.MeansPruned, false},
 		{eth.ErrLogsBeyondHead, upstream.MeansPruned, false},
 		{eth.ErrLogRange, upstream.MeansAnswer, true},

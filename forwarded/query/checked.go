@@ -79,16 +79,16 @@ func (c *Chain) CheckedBlockByHash(ctx context.Context, view *forwarded.View, ha
 	return c.checkedBlock(ctx, view, q, HashCheck(hash))
 }
 
-// CheckCanonical returns ErrNotCanonical unless a block is on the chain. If no block with its number was
+// CheckCanonical returns chain.ErrNotCanonical unless a block is on the chain. If no block with its number was
 // followed, only a node says which one is on the chain, and the answer to the call is unverified.
 func (c *Chain) CheckCanonical(ctx context.Context, view *forwarded.View, b *check.Block) error {
 	number := b.Header.Number.Uint64()
 	if c.AwaitBlock(ctx, number) != nil {
-		return ErrNotCanonical
+		return chain.ErrNotCanonical
 	}
 	linked, err := Resolve(c.Present(), chain.BlockID{Number: number})
-	if errors.Is(err, ErrUnknownBlock) { // the head went back
-		return ErrNotCanonical
+	if errors.Is(err, chain.ErrUnknownBlock) { // the head went back
+		return chain.ErrNotCanonical
 	}
 	if err == nil {
 		linked, err = c.Linked(ctx, linked)
@@ -104,7 +104,7 @@ func (c *Chain) CheckCanonical(ctx context.Context, view *forwarded.View, b *che
 		linked.Hash = at.Hash
 	}
 	if linked.Hash != b.Hash {
-		return ErrNotCanonical
+		return chain.ErrNotCanonical
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (c *Chain) transactionAt(ctx context.Context, view *forwarded.View, hash co
 		linked, err = c.Linked(ctx, linked)
 	}
 	switch {
-	case errors.Is(err, ErrUnknownBlock): // the head went back
+	case errors.Is(err, chain.ErrUnknownBlock): // the head went back
 		return nil, 0, nil
 	case err != nil:
 		return nil, 0, err

@@ -35,16 +35,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/lru"
 )
 
-var (
-	// ErrUnknownBlock means that no block has the number.
-	ErrUnknownBlock = errors.New("header not found")
-	// ErrNotCanonical means that a block is not on the chain, although the question demands it.
-	ErrNotCanonical = errors.New("hash is not currently canonical")
-	// ErrNoSafe and ErrNoFinalized mean that the nodes know no such block.
-	ErrNoSafe      = errors.New("safe block not found")
-	ErrNoFinalized = errors.New("finalized block not found")
-)
-
 // Block is a block that a question is about.
 type Block struct {
 	Number uint64
@@ -93,7 +83,7 @@ func (c *Chain) Present() *forwarded.View { return c.follower.View() }
 // Changed returns a channel that is closed when the view changes.
 func (c *Chain) Changed() <-chan struct{} { return c.follower.Changed() }
 
-// Resolve returns the block that a parameter names. It returns ErrUnknownBlock for a number
+// Resolve returns the block that a parameter names. It returns chain.ErrUnknownBlock for a number
 // above the head. A hash that the view does not have may be that of an older block.
 func Resolve(view *forwarded.View, id chain.BlockID) (Block, error) {
 	number := id.Number
@@ -105,11 +95,11 @@ func Resolve(view *forwarded.View, id chain.BlockID) (Block, error) {
 		number = 0
 	case chain.Safe:
 		if number, known = view.Safe(); !known {
-			return Block{}, ErrNoSafe
+			return Block{}, chain.ErrNoSafe
 		}
 	case chain.Finalized:
 		if number, known = view.Finalized(); !known {
-			return Block{}, ErrNoFinalized
+			return Block{}, chain.ErrNoFinalized
 		}
 	case chain.Pending:
 		return Block{Number: view.Head().Number, Named: json.RawMessage(`"pending"`)}, nil
@@ -121,7 +111,7 @@ func Resolve(view *forwarded.View, id chain.BlockID) (Block, error) {
 		return Block{Number: number, Hash: *id.Hash, Final: view.IsFinal(number)}, nil
 	}
 	if number > view.Head().Number {
-		return Block{}, ErrUnknownBlock
+		return Block{}, chain.ErrUnknownBlock
 	}
 	block := Block{Number: number, Final: view.IsFinal(number)}
 	if b, ok := view.At(number); ok {
