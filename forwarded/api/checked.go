@@ -12,6 +12,8 @@ import (
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // checkedLogMethods are methods whose logs package query checks.
@@ -37,8 +39,8 @@ func (a *API) check(methods []jsonrpc.Method) {
 func (a *API) checkedHandlers() jsonrpc.Handlers {
 	count := func(b *check.Block) json.RawMessage { return appendQuantity(nil, uint64(len(b.Transactions))) }
 	uncles := func(*check.Block) json.RawMessage { return json.RawMessage(`"0x0"`) } // blocks with uncles are refused
-	of := func(argument blockArgument, value func(*check.Block) json.RawMessage) jsonrpc.Handler {
-		return a.ofChecked(argument, 1, func(_ context.Context, _ *forwarded.View, b *check.Block, _ *parameter.Arguments) (json.RawMessage, error) {
+	of := func(block blockArgument, value func(*check.Block) json.RawMessage) jsonrpc.Handler {
+		return a.ofChecked(block, 1, func(_ context.Context, _ *forwarded.View, b *check.Block, _ *parameter.Arguments) (json.RawMessage, error) {
 			return value(b), nil
 		})
 	}
@@ -61,35 +63,26 @@ func (a *API) checkedHandlers() jsonrpc.Handlers {
 }
 
 // blockArgument decodes the block parameter at a position; methods accept different kinds.
-type blockArgument func(args *parameter.Arguments, n int) chain.BlockID
+type blockArgument = func(args *parameter.Arguments, n int) chain.BlockID
 
 // ofChecked returns the handler of a method about the block that the first argument names.
 // The answer is null if there is none.
-func (a *API) ofChecked(argument blockArgument, count int,
+func (a *API) ofChecked(block blockArgument, count int,
 	answer func(context.Context, *forwarded.View, *check.Block, *parameter.Arguments) (json.RawMessage, error)) jsonrpc.Handler {
-	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := parameter.Read(params, count, count)
-		id := argument(&args, 0)
-		if args.Err != nil {
-			return out, args.Err
-		}
-		view, err := a.chain.View(ctx)
-		if err != nil {
-			return out, err
-		}
-		b, err := a.findChecked(ctx, view, id)
+	return asOfNow(a, count, count, argument(block, 0), func(ctx context.Context, c *blockCall, out []byte) ([]byte, error) {
+		b, err := a.findChecked(ctx, c.view, c.about)
 		if err != nil {
 			return out, err
 		}
 		if b == nil {
 			return append(out, "null"...), nil
 		}
-		result, err := answer(ctx, view, b, &args)
+		result, err := answer(ctx, c.view, b, c.Arguments)
 		if err != nil {
 			return out, err
 		}
 		return appendResult(ctx, out, result)
-	}
+	})
 }
 
 // findChecked returns a block, nil if there is none. The pending block cannot be checked: it
@@ -186,27 +179,19 @@ func (a *API) receiptJSON(ctx context.Context, view *forwarded.View, b *check.Bl
 // says in which block it is; that it is there is checked. That there is none cannot be
 // checked, so null is what the node says, and a pending transaction is null.
 func (a *API) checkedTransaction(answer func(context.Context, *forwarded.View, *check.Block, int) (json.RawMessage, error)) jsonrpc.Handler {
-	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := parameter.Read(params, 1, 1)
-		hash := args.Hash(0)
-		if args.Err != nil {
-			return out, args.Err
-		}
-		view, err := a.chain.View(ctx)
-		if err != nil {
-			return out, err
-		}
-		b, i, err := a.chain.CheckedTransaction(ctx, view, hash)
+	byHash := argument((*parameter.Arguments).Hash, 0)
+	return asOfNow(a, 1, 1, byHash, func(ctx context.Context, c *call[common.Hash], out []byte) ([]byte, error) {
+		b, i, err := a.chain.CheckedTransaction(ctx, c.view, c.about)
 		if err != nil {
 			return out, err
 		}
 		if b == nil {
 			return append(out, "null"...), nil
 		}
-		result, err := answer(ctx, view, b, i)
+		result, err := answer(ctx, c.view, b, i)
 		if err != nil {
 			return out, err
 		}
 		return appendResult(ctx, out, result)
-	}
+	})
 }

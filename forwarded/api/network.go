@@ -15,7 +15,7 @@ import (
 func (a *API) chainMethods(d *eth.Description) []jsonrpc.Method {
 	return []jsonrpc.Method{
 		d.Method("eth_chainId", eth.Own{Handler: a.identified(appendQuantity)}),
-		d.Method("eth_blockNumber", eth.Own{Handler: a.blockNumber}),
+		d.Method("eth_blockNumber", eth.Own{Handler: a.blockNumber()}),
 		d.Method("net_version", eth.Own{Handler: a.identified(func(out []byte, id uint64) []byte {
 			return jsonrpc.AppendString(out, strconv.FormatUint(id, 10))
 		})}),
@@ -47,16 +47,11 @@ func (a *API) identified(form func(out []byte, id uint64) []byte) jsonrpc.Handle
 	}
 }
 
-// blockNumber answers eth_blockNumber.
-func (a *API) blockNumber(ctx context.Context, params, out []byte) ([]byte, error) {
-	if args := parameter.Read(params, 0, 0); args.Err != nil {
-		return out, args.Err
-	}
-	view, err := a.chain.View(ctx)
-	if err != nil {
-		return out, err
-	}
-	return appendQuantity(out, view.Head().Number), nil
+// blockNumber returns the handler of eth_blockNumber.
+func (a *API) blockNumber() jsonrpc.Handler {
+	return asOfNow(a, 0, 0, noArgument, func(_ context.Context, c *call[struct{}], out []byte) ([]byte, error) {
+		return appendQuantity(out, c.view.Head().Number), nil
+	})
 }
 
 // chainID returns the chain's ID, and waits until it is known.

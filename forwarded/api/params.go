@@ -3,24 +3,11 @@ package api
 import (
 	"strings"
 
-	"ashlar/chain"
-	"ashlar/forwarded"
-	"ashlar/forwarded/query"
 	"ashlar/parameter"
 )
 
 // maxArguments is the maximum number of arguments of any method that is not passed on as it is.
 const maxArguments = 4
-
-// resolve returns the block that argument n names. Nodes are asked about a hash that the view
-// does not have in the form in which the client sent it.
-func resolve(view *forwarded.View, args *parameter.Arguments, n int, id chain.BlockID) (query.Block, error) {
-	block, err := query.Resolve(view, id)
-	if id.Hash != nil && block.Named != nil {
-		block.Named = args.Raw(n)
-	}
-	return block, err
-}
 
 // replaced returns the arguments as JSON, of which argument n is replaced by another one.
 // Missing arguments at the end are left out.

@@ -43,26 +43,18 @@ func (a *API) stateMethods(d *eth.Description) []jsonrpc.Method {
 // ofState returns the handler of a method with a block parameter at a position, after which
 // others may come.
 func (a *API) ofState(method string, at int) jsonrpc.Handler {
-	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := parameter.Read(params, maxArguments, at)
-		id := args.Block(at)
-		if args.Err != nil {
-			return out, args.Err
-		}
-		view, err := a.chain.View(ctx)
+	byAny := argument((*parameter.Arguments).Block, at)
+	return asOfNow(a, maxArguments, at, byAny, func(ctx context.Context, c *blockCall, out []byte) ([]byte, error) {
+		block, err := resolve(c, at)
 		if err != nil {
 			return out, err
 		}
-		block, err := resolve(view, &args, at, id)
-		if err != nil {
-			return out, err
-		}
-		q := query.Question{Method: method, Params: replaced(&args, at, block.ByNumber()), Block: block, History: upstream.States, Fixed: true}
+		q := query.Question{Method: method, Params: replaced(c.Arguments, at, block.ByNumber()), Block: block, History: upstream.States, Fixed: true}
 		if byHash, ok := block.ByHash(); ok {
-			q.Params, q.Numbered = replaced(&args, at, `{"blockHash":`+byHash+`}`), q.Params
+			q.Params, q.Numbered = replaced(c.Arguments, at, `{"blockHash":`+byHash+`}`), q.Params
 		}
-		return a.ask(ctx, view, q, out)
-	}
+		return a.ask(ctx, c.view, q, out)
+	})
 }
 
 var errOverrides = errors.New("expected no overrides, and no authorizationList")
@@ -119,54 +111,47 @@ func (a *API) feeMethods(d *eth.Description) []jsonrpc.Method {
 		now("eth_gasPrice"),
 		now("eth_maxPriorityFeePerGas"),
 		now("eth_blobBaseFee"),
-		d.Method("eth_feeHistory", eth.Own{Handler: a.feeHistory, Cost: jsonrpc.Light(50), Result: nodesResult}),
+		d.Method("eth_feeHistory", eth.Own{Handler: a.feeHistory(), Cost: jsonrpc.Light(50), Result: nodesResult}),
 	}
 }
 
 // ofHead returns the handler of a method without parameters that is about the head.
 func (a *API) ofHead(method string) jsonrpc.Handler {
-	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		if args := parameter.Read(params, 0, 0); args.Err != nil {
-			return out, args.Err
-		}
-		view, err := a.chain.View(ctx)
-		if err != nil {
-			return out, err
-		}
-		head := query.Block{Number: view.Head().Number, Hash: view.Head().Hash}
-		return a.ask(ctx, view, query.Question{Method: method, Params: "[]", Block: head, Fixed: true}, out)
-	}
+	return asOfNow(a, 0, 0, noArgument, func(ctx context.Context, c *call[struct{}], out []byte) ([]byte, error) {
+		head := query.Block{Number: c.view.Head().Number, Hash: c.view.Head().Hash}
+		return a.ask(ctx, c.view, query.Question{Method: method, Params: "[]", Block: head, Fixed: true}, out)
+	})
 }
 
 // maxFeeBlocks is how many blocks a node answers eth_feeHistory for at most: geth's
 // ethconfig.FullNodeGPO.MaxHeaderHistory.
 const maxFeeBlocks = 1024
 
-// feeHistory answers eth_feeHistory.
-func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 3, 2)
-	count, id := parameter.Decode(&args, 0, parameter.ParseCount), args.BlockNumber(1)
-	if args.Err != nil {
-		return out, args.Err
+// feeHistory returns the handler of eth_feeHistory.
+func (a *API) feeHistory() jsonrpc.Handler {
+	type blocks struct {
+		count  uint64
+		newest chain.BlockID
 	}
-	view, err := a.chain.View(ctx)
-	if err != nil {
-		return out, err
+	read := func(args *parameter.Arguments) blocks {
+		return blocks{parameter.Decode(args, 0, parameter.ParseCount), args.BlockNumber(1)}
 	}
-	block, err := query.Resolve(view, id)
-	if errors.Is(err, chain.ErrUnknownBlock) {
-		return out, jsonrpc.Errorf(jsonrpc.CodeServer, "request beyond head block: requested %s, head %s",
-			strconv.FormatUint(id.Number, 10), strconv.FormatUint(view.Head().Number, 10))
-	}
-	if err != nil {
-		return out, err
-	}
-	percentiles := "[]" // geth wants this argument, and the count in hexadecimal
-	if args.Given(2) {
-		percentiles = string(args.Raw(2))
-	}
-	asked := fmt.Sprintf(`["%#x",%s,%s]`, count, block.ByNumber(), percentiles)
-	q := query.Question{Method: "eth_feeHistory", Params: asked, Block: block, History: upstream.Blocks, Fixed: true}
-	q.Before = min(max(count, 1), maxFeeBlocks) - 1
-	return a.ask(ctx, view, q, out)
+	return asOfNow(a, 3, 2, read, func(ctx context.Context, c *call[blocks], out []byte) ([]byte, error) {
+		block, err := query.Resolve(c.view, c.about.newest)
+		if errors.Is(err, chain.ErrUnknownBlock) {
+			return out, jsonrpc.Errorf(jsonrpc.CodeServer, "request beyond head block: requested %s, head %s",
+				strconv.FormatUint(c.about.newest.Number, 10), strconv.FormatUint(c.view.Head().Number, 10))
+		}
+		if err != nil {
+			return out, err
+		}
+		percentiles := "[]" // geth wants this argument, and the count in hexadecimal
+		if c.Given(2) {
+			percentiles = string(c.Raw(2))
+		}
+		asked := fmt.Sprintf(`["%#x",%s,%s]`, c.about.count, block.ByNumber(), percentiles)
+		q := query.Question{Method: "eth_feeHistory", Params: asked, Block: block, History: upstream.Blocks, Fixed: true}
+		q.Before = min(max(c.about.count, 1), maxFeeBlocks) - 1
+		return a.ask(ctx, c.view, q, out)
+	})
 }
