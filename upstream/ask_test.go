@@ -127,6 +127,17 @@ func TestJoinedCallsAreRefused(t *testing.T) {
 	asking.Wait()
 }
 
+// The check of a call is made once for its only caller.
+func TestAnswersAreCheckedOnce(t *testing.T) {
+	p := open(t, Config{Nodes: nodesOf(newFake(t, 7, 10))})
+	usable(t, p, 1)
+	var checks atomic.Int64
+	mustAsk(t, p, Call{Method: "m", Check: func(json.RawMessage) error { checks.Add(1); return nil }})
+	if checks.Load() != 1 {
+		t.Errorf("checked %d times, expected once", checks.Load())
+	}
+}
+
 // Logs that are too large are an answer, which no other node is asked for. A node that sends as much where no
 // filter of a client selects it fails.
 func TestTooLargeAnswers(t *testing.T) {

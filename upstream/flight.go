@@ -38,8 +38,7 @@ func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 	p.mu.Unlock()
 	select {
 	case <-f.done:
-		refused := errors.Is(f.err, limit.ErrMemory) || errors.Is(f.err, errUnfit) || errors.Is(f.err, ErrLie) || f.err == nil && c.check(f.answer.Result) != nil
-		if joined && refused {
+		if joined && f.mayDiffer(c) {
 			return p.ask(ctx, c)
 		}
 		return f.answer, f.err
@@ -52,6 +51,14 @@ func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 		f.cancel()
 	}
 	return Answer{}, ended(ctx, c.Method, f.asked)
+}
+
+// mayDiffer reports whether the outcome for another caller with the same call may be a better one.
+func (f *flight) mayDiffer(c *Call) bool {
+	if f.err == nil {
+		return c.check(f.answer.Result) != nil
+	}
+	return errors.Is(f.err, limit.ErrMemory) || errors.Is(f.err, errUnfit) || errors.Is(f.err, ErrLie)
 }
 
 // launch begins a call. One caller who leaves must not end it for the others. mu is held.
