@@ -20,10 +20,23 @@ func Unfit(why string) error { return fmt.Errorf("%w: %s", errUnfit, why) }
 // Ask asks the nodes until one answers.
 func (p *Pool) Ask(ctx context.Context, c Call) (Answer, error) {
 	c.asked = new(askedNodes)
-	if c.Once {
+	switch {
+	case c.Once:
 		return p.ask(ctx, &c)
+	case len(c.rejected) > 0:
+		return p.askOthers(ctx, &c)
 	}
 	return p.share(ctx, &c)
+}
+
+// askOthers asks nodes whose answers to the call were not rejected.
+func (p *Pool) askOthers(ctx context.Context, c *Call) (Answer, error) {
+	r := &race{pool: p, call: c, attempts: make(chan attempt, len(p.nodes))}
+	for _, a := range c.rejected {
+		r.tried = append(r.tried, a.node)
+		r.worst = c.moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.node.showing(a.err)))
+	}
+	return r.finish(ctx)
 }
 
 // askedNodes are the nodes that a call was sent to.

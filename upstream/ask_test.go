@@ -127,6 +127,36 @@ func TestJoinedCallsAreRefused(t *testing.T) {
 	asking.Wait()
 }
 
+// A caller that rejects an answer gets another node's. A lie sets its node aside, and the last error is that of the checks.
+func TestRejectedAnswers(t *testing.T) {
+	first, second := newFake(t, 7, 10), newFake(t, 7, 10)
+	second.answer = func(string, json.RawMessage) (any, *NodeError) { return "other", nil }
+	p := open(t, Config{Nodes: append(nodesOf(first), Node{URL: second.URL, Backup: true})})
+	usable(t, p, 2)
+	errOdd := errors.New("it is odd")
+	for lies, why := range []error{fmt.Errorf("%w: %w", errOdd, Unfit("odd")), fmt.Errorf("%w: %w", ErrLie, errOdd)} {
+		c := Call{Method: "m"}
+		for _, want := range []string{`"m"`, `"other"`} {
+			a, err := p.Ask(t.Context(), c)
+			if err != nil || string(a.Result) != want {
+				t.Fatalf("%v: the answer is %s, %v, expected %s", why, a.Result, err, want)
+			}
+			p.Reject(&c, a, why)
+		}
+		if a, err := p.Ask(t.Context(), c); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errOdd) {
+			t.Errorf("%v: the answer is %s, %v, expected an error of the checks", why, a.Result, err)
+		}
+		for _, s := range p.Status() {
+			if s.Lies != uint64(lies) || s.Usable != (lies == 0) {
+				t.Errorf("%v: %+v", why, s)
+			}
+		}
+	}
+	if first.asked("m") != 2 || second.asked("m") != 2 {
+		t.Errorf("the nodes were asked %d and %d times, expected 2 and 2", first.asked("m"), second.asked("m"))
+	}
+}
+
 // The check of a call is made once for its only caller.
 func TestAnswersAreCheckedOnce(t *testing.T) {
 	p := open(t, Config{Nodes: nodesOf(newFake(t, 7, 10))})

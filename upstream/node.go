@@ -210,18 +210,22 @@ func (n *node) params(c *Call) json.RawMessage {
 	return c.Params
 }
 
-// check returns why an answer cannot be used. An answer with which Check panics is a lie: no
-// node must be able to end the process.
-func (c *Call) check(result json.RawMessage) (err error) {
+// check returns why an answer cannot be used.
+func (c *Call) check(result json.RawMessage) error {
 	if c.Check == nil {
 		return nil
 	}
+	return Examine(result, c.Check)
+}
+
+// Examine checks an answer. One with which the check panics is a lie: no node must be able to end the process.
+func Examine(result json.RawMessage, check func(json.RawMessage) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: its check panicked: %v", ErrLie, p)
 		}
 	}()
-	return c.Check(result)
+	return check(result)
 }
 
 // done records how a call went, which took so long, or had only the brief time of a method that is hurried.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,8 @@ type Call struct {
 	About   uint64
 	// Check, if not nil, returns why an answer cannot be used; another node is asked then.
 	// An error that wraps [ErrLie] sets the node aside. It may be called from several
-	// goroutines, also with the answer to an identical call of another caller.
+	// goroutines, also with the answer to an identical call of another caller. A check that keeps
+	// a processor busy is made after Ask, see [Pool.Reject].
 	Check func(result json.RawMessage) error
 	// Once says that the call changes something: it is not shared, and not repeated unless the node has
 	// refused it or could not be reached.
@@ -49,7 +51,8 @@ type Call struct {
 	// to it, so another node is asked.
 	Stored bool
 
-	asked *askedNodes // nil: nobody wants to know
+	asked    *askedNodes // nil: nobody wants to know
+	rejected []attempt
 }
 
 // Answer is a node's answer. Result is valid JSON that may be shared: it must not be changed.
@@ -165,6 +168,21 @@ func (p *Pool) Status() []Status {
 		all[i] = n.status(chainID, now)
 	}
 	return all
+}
+
+// Reject records that an answer to a call has failed a check that its caller made after Ask, with an error as of [Call.Check]. When
+// the call is made again, other nodes are asked. If there is none, the error of Ask is that of the checks.
+func (p *Pool) Reject(c *Call, a Answer, why error) {
+	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.name == a.Node })
+	n := p.nodes[i]
+	c.rejected = append(c.rejected, attempt{node: n, err: why})
+	if errors.Is(why, ErrLie) {
+		n.setAside(c.Method, why)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fail(n.record(c.Method), time.Now(), why, false, false)
 }
 
 // SetAside sets a node aside because of a lie that was found in several answers together.
