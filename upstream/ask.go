@@ -124,19 +124,26 @@ type race struct {
 	tried    []*node
 	running  int
 	worst    error // of the failed attempts, the one that says most
+	// behind is closed when a node may have caught up that is to be asked, see catchesUp; nil: there is none.
+	behind <-chan struct{}
 }
 
 // start asks one more node, if there is one.
 func (r *race) start(ctx context.Context) {
+	changed := r.pool.Changed()
 	n, err := r.pool.pick(r.call, r.tried)
-	if err != nil {
-		return
+	switch {
+	case err == nil:
+		r.run(ctx, n)
+	case catchesUp(err, 0):
+		r.behind = changed
+	default:
+		r.behind = nil
 	}
-	r.run(ctx, n)
 }
 
 func (r *race) run(ctx context.Context, n *node) {
-	r.tried = append(r.tried, n)
+	r.tried, r.behind = append(r.tried, n), nil
 	r.running++
 	r.pool.calls.Go(func() {
 		ctx, cancel := r.pool.limited(ctx)
@@ -161,6 +168,8 @@ func (r *race) finish(ctx context.Context) (Answer, error) {
 					return Answer{Result: a.result, Node: a.node.name}, r.call.final(a.node, a.err)
 				}
 				r.worst = r.call.moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.node.showing(a.err)))
+				r.start(ctx)
+			case <-r.behind: // the node that was asked first is late
 				r.start(ctx)
 			case <-ctx.Done():
 				return Answer{}, ended(ctx, r.call.Method, r.call.asked)

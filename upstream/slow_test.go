@@ -40,6 +40,32 @@ func hang(t *testing.T, f *fake, text string, status int) *atomic.Int64 {
 	return count
 }
 
+// A node that is the first with a block and hangs does not keep those waiting who ask for the block, once another node has it.
+func TestNodeThatIsAheadHangs(t *testing.T) {
+	ahead, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Nodes: append(nodesOf(ahead), Node{URL: other.URL, Backup: true}), Time: time.Hour})
+	usable(t, p, 2)
+	for i := range 2 * enough { // what is usual
+		mustAsk(t, p, Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)})
+	}
+	ahead.set(func(f *fake) { f.head = 11 })
+	until(t, "the first node is ahead", func() bool { return p.Status()[0].Head.Number == 11 })
+	hung := hang(t, ahead, `"m"`, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := p.Ask(ctx, Call{Method: "m", Needs: 11})
+		answered <- err
+	}()
+	until(t, "the first node is asked", func() bool { return hung.Load() == 1 })
+	time.Sleep(50 * time.Millisecond) // so that its answer is late before the other node has the block
+	other.set(func(f *fake) { f.head = 11 })
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
 // askSlow makes calls that no node answers in time, side by side.
 func askSlow(t *testing.T, p *Pool, method string, calls int) {
 	t.Helper()
