@@ -34,15 +34,16 @@ type exchange struct {
 	pool  *limit.Pool // in which the last call has a slot; nil: none
 	share *limit.Share
 
-	method   string       // name of the last call's method
-	series   usage.Series // usage series of the last call
-	credits  int          // price of the last call
-	charged  time.Time    // when it was charged, as the daily quotas count days
-	called   bool         // a call named an existing method
-	observed bool         // a call was counted, maybe of an unknown method
-	answered bool         // a call was admitted, and its result fit into memory
-	stated   bool         // verified was recorded
-	refusal  *refusal     // of the last call that was refused or whose result did not fit into memory
+	method   string         // name of the last call's method
+	weight   jsonrpc.Weight // of that method, whatever slot the call has
+	series   usage.Series   // usage series of the last call
+	credits  int            // price of the last call
+	charged  time.Time      // when it was charged, as the daily quotas count days
+	called   bool           // a call named an existing method
+	observed bool           // a call was counted, maybe of an unknown method
+	answered bool           // a call was admitted, and its result fit into memory
+	stated   bool           // verified was recorded
+	refusal  *refusal       // of the last call that was refused or whose result did not fit into memory
 
 	verified jsonrpc.Verification // the weakest of the calls that ran
 
@@ -75,7 +76,7 @@ func (e *exchange) begin(parent context.Context) {
 // Value implements context.Context.
 func (e *exchange) Value(key any) any {
 	switch key.(type) {
-	case exchangeKey, jsonrpc.HolderKey, jsonrpc.VerifierKey, limit.LenderKey, limit.YielderKey:
+	case exchangeKey, jsonrpc.HolderKey, jsonrpc.VerifierKey, limit.LenderKey, limit.YielderKey, limit.WorkerKey:
 		return e
 	case jsonrpc.CallerKey:
 		return e.caller.name

@@ -51,6 +51,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 			return out, e.refuse(r)
 		}
 		weight := method.Cost.Weight
+		e.weight = weight
 		if len(params) > jsonrpc.LongRequest { // decoding them keeps a processor as busy
 			weight = jsonrpc.HeavyWeight
 		}
@@ -95,7 +96,7 @@ func (g *gate) run(ctx context.Context, e *exchange, weight jsonrpc.Weight, out 
 	switch weight {
 	case jsonrpc.HeavyWeight:
 		pool, share = g.heavy, &e.caller.heavy
-	case jsonrpc.WaitingWeight:
+	case jsonrpc.WaitingWeight, jsonrpc.RecomputingWeight:
 		share = &e.caller.waiting
 	}
 	e.leave() // an earlier call of a batch

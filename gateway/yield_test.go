@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,15 @@ type yielding struct {
 func newYielding(t *testing.T, limits gateway.Limits) *yielding {
 	t.Helper()
 	y := &yielding{t: t, node: make(chan struct{}), statuses: make(map[int]int)}
+	ask := func(ctx context.Context) error {
+		y.asked.Add(1)
+		select {
+		case <-y.node:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	heavy := func(name string, wait func(context.Context) error) jsonrpc.Method {
 		method := jsonrpctest.Method(name, func(ctx context.Context, _, out []byte) ([]byte, error) {
 			if wait != nil {
@@ -51,15 +61,20 @@ func newYielding(t *testing.T, limits gateway.Limits) *yielding {
 		return method
 	}
 	n := network("alpha")
-	n.Methods = jsonrpctest.With(n.Methods, heavy("test_yield", func(ctx context.Context) error {
-		y.asked.Add(1)
-		select {
-		case <-y.node:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}))
+	waiting := func(name string, cost jsonrpc.Cost) jsonrpc.Method {
+		method := jsonrpctest.Method(name, func(ctx context.Context, _, out []byte) ([]byte, error) {
+			err := limit.Yield(ctx, func() error { return ask(ctx) })
+			if err == nil {
+				err = limit.Work(ctx, func() error { y.work(); return nil })
+			}
+			return append(out, "true"...), err
+		})
+		method.Cost = cost
+		return method
+	}
+	n.Methods = jsonrpctest.With(n.Methods, waiting("test_wait", jsonrpc.Waiting(1)))
+	n.Methods = jsonrpctest.With(n.Methods, waiting("test_recompute", jsonrpc.Recomputing(1)))
+	n.Methods = jsonrpctest.With(n.Methods, heavy("test_yield", ask))
 	n.Methods = jsonrpctest.With(n.Methods, heavy("test_work", nil))
 	n.Methods = jsonrpctest.With(n.Methods, heavy("test_broken", func(context.Context) error { panic("a bug") }))
 	var err error
@@ -264,6 +279,41 @@ func TestYieldsOfBatches(t *testing.T) {
 		if asked := y.asked.Load(); asked != 2 {
 			t.Errorf("%d calls of the batch have asked the node, expected 2", asked)
 		}
+	})
+}
+
+// Calls whose answers are recomputed have no heavy slot while they wait for nodes, however many they are, and one each while they
+// recompute.
+func TestCallsThatRecompute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYielding(t, gateway.Limits{Heavy: 1, Light: 8})
+		for key := byte(1); key <= 10; key++ {
+			y.ask(t.Context(), key, call("test_recompute"))
+		}
+		y.expect("while the node is silent", taken{light: 6, lightWaiting: 4})
+		y.ask(t.Context(), 11, call("test_work"))
+		y.expect("beside a heavy call", taken{light: 6, lightWaiting: 4, heavy: 1})
+		close(y.node)
+		synctest.Wait()
+		y.expect("when the node has answered", taken{light: 6, lightWaiting: 4, heavy: 1, heavyWaiting: 6})
+		y.end(11, 0)
+		if most := y.most.Load(); most != 1 {
+			t.Errorf("%d calls worked at once, expected 1", most)
+		}
+	})
+}
+
+// Calls that wait for nodes have a heavy slot for long parameters, and then wait like those with short ones.
+func TestLongCallsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYielding(t, gateway.Limits{Heavy: 1, Light: 4})
+		long := `{"jsonrpc":"2.0","id":1,"method":"test_wait","params":["` + strings.Repeat("x", jsonrpc.LongRequest) + `"]}`
+		for key := byte(1); key <= 5; key++ {
+			y.ask(t.Context(), key, long)
+		}
+		y.expect("while the node is silent", taken{light: 3, lightWaiting: 2})
+		close(y.node)
+		y.end(5, 0)
 	})
 }
 

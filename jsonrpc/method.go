@@ -78,6 +78,8 @@ const (
 	HeavyWeight
 	// WaitingWeight is for calls that end soon once another server has answered, which may take long.
 	WaitingWeight
+	// RecomputingWeight is for calls that wait for other servers, too, and whose answers keep a processor busy, see limit.Work.
+	RecomputingWeight
 )
 
 // Light returns the cost of a light method.
@@ -88,6 +90,9 @@ func Heavy(credits int) Cost { return Cost{credits, HeavyWeight} }
 
 // Waiting returns the cost of a method that another server answers.
 func Waiting(credits int) Cost { return Cost{credits, WaitingWeight} }
+
+// Recomputing returns the cost of a method that another server answers, and whose answers are recomputed.
+func Recomputing(credits int) Cost { return Cost{credits, RecomputingWeight} }
 
 // UsualCredits is the price of reading one value. The configuration can change the price of
 // all methods with this cost.
@@ -137,7 +142,7 @@ func (m *Method) check() error {
 	case m.Handler == nil:
 		return errors.New("missing handler")
 	case m.Cost.Credits < 1 || m.Cost.Weight == 0:
-		return errors.New("missing cost (want jsonrpc.Light, jsonrpc.Heavy or jsonrpc.Waiting, of at least 1 credit)")
+		return errors.New("missing cost (want jsonrpc.Light, Heavy, Waiting or Recomputing, of at least 1 credit)")
 	case m.Concerns == nil:
 		return errors.New("missing concerns (want jsonrpc.NoContract, jsonrpc.AnyContract or a function)")
 	}
