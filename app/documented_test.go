@@ -75,7 +75,8 @@ func replaceBetween(t *testing.T, text, begin, part, end string) string {
 
 // forwardedMethods comes before the table of the methods of forwarded networks.
 const forwardedMethods = `The nodes have to have them, too; [more](forwarded.md#answers) can be added by name. With
-[` + "`check: headers`" + `](forwarded.md#checked-by-header), ` + "`eth_getBlockReceipts`, `eth_getLogs` and `eth_getFilterLogs`" + ` are heavy.
+[` + "`check: headers`" + `](forwarded.md#checked-by-header), ` + "`eth_getBlockReceipts`, `eth_getLogs`, `eth_getFilterLogs`" + ` and
+` + "`rollup_getEvents`" + ` are heavy while they recompute what nodes have sent.
 
 `
 

@@ -214,7 +214,7 @@ func waiting(credits int) jsonrpc.Cost { return jsonrpc.Waiting(credits) }
 // recomputing is the cost of a call of which the answer is recomputed if the network is checked.
 func (a *API) recomputing(credits int) jsonrpc.Cost {
 	if a.chain != nil && a.chain.IsChecked() {
-		return jsonrpc.Heavy(credits)
+		return jsonrpc.Recomputing(credits)
 	}
 	return waiting(credits)
 }

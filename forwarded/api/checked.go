@@ -11,6 +11,7 @@ import (
 	"ashlar/forwarded/check"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -139,13 +140,18 @@ func (a *API) checkedReceipts(ctx context.Context, view *forwarded.View, b *chec
 	if err != nil {
 		return nil, err
 	}
-	all := make([]json.RawMessage, len(receipts))
-	for i, r := range receipts {
-		if all[i], err = b.ReceiptJSON(r); err != nil {
-			return nil, err
+	var result json.RawMessage
+	err = limit.Work(ctx, func() (err error) {
+		all := make([]json.RawMessage, len(receipts))
+		for i, r := range receipts {
+			if all[i], err = b.ReceiptJSON(r); err != nil {
+				return err
+			}
 		}
-	}
-	return json.Marshal(all)
+		result, err = json.Marshal(all)
+		return err
+	})
+	return result, err
 }
 
 func (a *API) checkedTransactionAt(ctx context.Context, view *forwarded.View, b *check.Block, args *parameter.Arguments) (json.RawMessage, error) {

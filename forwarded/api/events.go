@@ -37,6 +37,7 @@ func (a *API) eventMethods() []jsonrpc.Method {
 		}
 		return addresses, err
 	})
+	method.Cost = a.recomputing(method.Cost.Credits)
 	return []jsonrpc.Method{method}
 }
 

@@ -28,7 +28,7 @@ func (eachKey) Check(key string) (*account.Key, bool) {
 	return &account.Key{ID: id}, true
 }
 
-// hanging is a server with two networks: the node of one hangs, and the other has the method test_light.
+// hanging is a server with two networks: the node of one hangs, and the other has the methods test_light and test_heavy.
 type hanging struct {
 	handler *gateway.Handler
 	url     string
@@ -36,12 +36,11 @@ type hanging struct {
 	asked   atomic.Int32 // calls with long parameters that the node has got
 }
 
-// serveHanging serves such networks until the test ends. Then the node answers.
-func serveHanging(t *testing.T, limits gateway.Limits, change func(*Entries)) *hanging {
+// serveHanging serves such networks, one with a node whose head is at a number, until the test ends. Then the node answers.
+func serveHanging(t *testing.T, limits gateway.Limits, n *forwardtest.Node, head uint64, change func(*Entries)) *hanging {
 	t.Helper()
-	n := node(t, forwardtest.Chain{Head: 20, Final: 5})
 	w := serve(t, newStore(t), change, n)
-	w.atHead(20)
+	w.atHead(head)
 	h, hang := new(hanging), make(chan struct{})
 	n.Set(func(n *forwardtest.Node) {
 		n.Between = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -59,7 +58,9 @@ func serveHanging(t *testing.T, limits gateway.Limits, change func(*Entries)) *h
 		}
 	})
 	answers := func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, "true"...), nil }
-	other := jsonrpctest.Methods(jsonrpc.Handlers{"test_light": answers})
+	heavy := jsonrpctest.Method("test_heavy", answers)
+	heavy.Cost = jsonrpc.Heavy(1)
+	other := jsonrpctest.With(jsonrpctest.Methods(jsonrpc.Handlers{"test_light": answers}), heavy)
 	var err error
 	h.handler, err = gateway.New(gateway.Config{
 		Keys: eachKey{}, Limits: limits, Networks: []gateway.Network{{Name: "hanging", Methods: w.methods}, {Name: "other", Methods: other}},
@@ -103,7 +104,7 @@ func (h *hanging) ask(network string, key int, method, params string) string {
 // A node that hangs, and many accounts that ask it, do not keep the light calls of other networks waiting.
 func TestLightCallsBesideANodeThatHangs(t *testing.T) {
 	const keys = 16
-	h := serveHanging(t, gateway.Limits{Light: 8}, nil)
+	h := serveHanging(t, gateway.Limits{Light: 8}, node(t, forwardtest.Chain{Head: 20, Final: 5}), 20, nil)
 	for key := range keys {
 		h.asking.Go(func() { h.ask("hanging", 1+key, "eth_getBalance", fmt.Sprintf(`["0x%040x","latest"]`, key)) })
 	}
@@ -118,7 +119,7 @@ func TestLightCallsBesideANodeThatHangs(t *testing.T) {
 
 // A call with long parameters has a heavy slot while they are decoded, and not while it waits for a node.
 func TestHeavyCallsBesideANodeThatHangs(t *testing.T) {
-	h := serveHanging(t, gateway.Limits{Light: 8, Heavy: 1}, func(e *Entries) { e.Methods = []string{"debug_test"} })
+	h := serveHanging(t, gateway.Limits{Light: 8, Heavy: 1}, node(t, forwardtest.Chain{Head: 20, Final: 5}), 20, func(e *Entries) { e.Methods = []string{"debug_test"} })
 	data := strings.Repeat("00", jsonrpc.LongRequest)
 	for key, call := range []struct{ method, params string }{
 		{"eth_call", `[{"data":"0x` + data + `"},"latest"]`},
@@ -132,5 +133,32 @@ func TestHeavyCallsBesideANodeThatHangs(t *testing.T) {
 		if s := h.handler.Stats(); s.HeavyRunning+s.HeavyWaiting > 0 {
 			t.Errorf("%s waits for the node in a heavy slot", call.method)
 		}
+	}
+}
+
+// Logs and receipts that are checked by header keep no heavy slot while they wait for nodes, however many calls wait.
+func TestHeavyCallsBesideACheckedNodeThatHangs(t *testing.T) {
+	for _, call := range []struct{ method, params string }{
+		{"eth_getLogs", `[{"fromBlock":"0x%x","toBlock":"0x5"}]`},
+		{"eth_getBlockReceipts", `["0x%x"]`},
+		{"rollup_getEvents", `[{"from_block":{"block_number":%d},"to_block":{"block_number":5},"chunk_size":10}]`},
+	} {
+		t.Run(call.method, func(t *testing.T) {
+			const keys = 16
+			h := serveHanging(t, gateway.Limits{Light: 8, Heavy: 2}, nodeOf(t, emptyBlocks(t, 6)), 5, func(e *Entries) { e.Checked = checkHeaders })
+			for key := range keys {
+				h.asking.Go(func() { h.ask("hanging", 1+key, call.method, fmt.Sprintf(call.params, 1+key%5)) })
+			}
+			await.Until(t, "all to wait", func() bool {
+				s := h.handler.Stats()
+				return s.LightRunning+s.LightWaiting+s.HeavyRunning+s.HeavyWaiting == keys
+			})
+			waiting, answered := h.handler.Stats().HeavyWaiting, make(chan string, 1)
+			h.asking.Go(func() { answered <- h.ask("other", 0, "test_heavy", "[]") })
+			await.Until(t, "the other network to answer", func() bool { return len(answered) > 0 || h.handler.Stats().HeavyWaiting > waiting })
+			if len(answered) == 0 {
+				t.Error("a heavy call of another network waits for a slot")
+			}
+		})
 	}
 }

@@ -40,11 +40,7 @@ func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json
 	if answer, ok, err := c.kept(ctx, view, &q); err != nil || ok {
 		return answer, err
 	}
-	ask := c.wait
-	if c.checked && q.Check != nil { // it keeps a processor busy while nodes are asked
-		ask = c.pool.Ask
-	}
-	answer, err := ask(ctx, c.call(view, &q))
+	answer, err := c.wait(ctx, c.call(view, &q))
 	if err != nil {
 		return nil, q.failed(view, err)
 	}

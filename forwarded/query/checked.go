@@ -68,15 +68,29 @@ func (b *Block) question(whole bool) Question {
 }
 
 // CheckedBlock asks for a block and checks it.
-func (c *Chain) CheckedBlock(ctx context.Context, view *forwarded.View, block Block) (*check.Block, error) {
-	return c.checkedBlock(ctx, view, block.question(true), BlockCheck(block))
+func (c *Chain) CheckedBlock(ctx context.Context, view *forwarded.View, block Block) (b *check.Block, err error) {
+	err = c.verify(ctx, view, blockClaim(block.question(true), BlockCheck(block), &b))
+	return b, err
 }
 
 // CheckedBlockByHash asks for a block that need not exist, and checks it. It returns nil if
 // the nodes do not have it.
-func (c *Chain) CheckedBlockByHash(ctx context.Context, view *forwarded.View, hash common.Hash) (*check.Block, error) {
+func (c *Chain) CheckedBlockByHash(ctx context.Context, view *forwarded.View, hash common.Hash) (b *check.Block, err error) {
 	q := Question{Method: "eth_getBlockByHash", Params: fmt.Sprintf(`["%#x",true]`, hash), History: upstream.Blocks, Fixed: true, Found: NumberOf}
-	return c.checkedBlock(ctx, view, q, HashCheck(hash))
+	err = c.verify(ctx, view, blockClaim(q, HashCheck(hash), &b))
+	return b, err
+}
+
+// blockClaim claims a block, which is nil if the answer is null.
+func blockClaim(q Question, which func(json.RawMessage) error, b **check.Block) claim {
+	q.Stored, q.Check = true, which
+	return claim{Question: q, recompute: func(answer json.RawMessage) (err error) {
+		if string(answer) == "null" {
+			return nil
+		}
+		*b, err = check.DecodeBlock(answer)
+		return lie(err)
+	}}
 }
 
 // CheckCanonical returns chain.ErrNotCanonical unless a block is on the chain. If no block with its number was
@@ -123,22 +137,6 @@ func HashCheck(hash common.Hash) func(json.RawMessage) error {
 	}
 }
 
-func (c *Chain) checkedBlock(ctx context.Context, view *forwarded.View, q Question, also func(json.RawMessage) error) (*check.Block, error) {
-	q.Stored = true
-	q.Check = func(result json.RawMessage) error {
-		if err := also(result); err != nil || string(result) == "null" {
-			return err
-		}
-		_, err := check.DecodeBlock(result)
-		return lie(err)
-	}
-	answer, err := c.Ask(ctx, view, q)
-	if err != nil || string(answer) == "null" {
-		return nil, err
-	}
-	return check.DecodeBlock(answer)
-}
-
 // CheckedTransaction returns the checked block that has a transaction, and the transaction's index.
 // A node says which block that is. If its answer is null, or names a block that is not there yet,
 // the block is nil: that there is no such transaction cannot be checked.
@@ -160,8 +158,8 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 	if ok {
 		return c.transactionAt(ctx, view, hash, said)
 	}
-	for range placesTried {
-		answer, err := c.pool.Ask(ctx, c.call(view, &q))
+	for call := c.call(view, &q); ; {
+		answer, err := c.pool.Ask(ctx, call)
 		if errors.Is(err, ErrOtherBranch) {
 			return nil, 0, nil
 		}
@@ -170,7 +168,7 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 		}
 		b, index, err := c.transactionAt(ctx, view, hash, answer.Result)
 		if errors.Is(err, upstream.ErrLie) {
-			c.pool.SetAside(answer.Node, err)
+			c.pool.Reject(&call, answer, err)
 			continue
 		}
 		if err != nil || b == nil {
@@ -182,11 +180,7 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 		c.keep(ctx, view, &q, answer.Result)
 		return b, index, nil
 	}
-	return nil, 0, fmt.Errorf("%w: no block that a node names has transaction %s", upstream.ErrUnavailable, hash)
 }
-
-// placesTried is how many nodes may name a wrong block for a transaction.
-const placesTried = 3
 
 // transactionAt returns the block that an answer of eth_getTransactionByHash names, and the index
 // of the transaction.
@@ -240,22 +234,26 @@ func decodePlace(said json.RawMessage) (*chain.Ref, error) {
 }
 
 // CheckedReceipts asks for the receipts of a block and checks them.
-func (c *Chain) CheckedReceipts(ctx context.Context, view *forwarded.View, b *check.Block) ([]*check.Receipt, error) {
+func (c *Chain) CheckedReceipts(ctx context.Context, view *forwarded.View, b *check.Block) (receipts []*check.Receipt, err error) {
+	err = c.verify(ctx, view, receiptsClaim(view, b, func(all []*check.Receipt) error {
+		receipts = all
+		return nil
+	}))
+	return receipts, err
+}
+
+// receiptsClaim claims the receipts of a block, which are passed to take.
+func receiptsClaim(view *forwarded.View, b *check.Block, take func([]*check.Receipt) error) claim {
 	number := b.Header.Number.Uint64()
 	q := Question{
 		Method: "eth_getBlockReceipts", Params: fmt.Sprintf(`["%#x"]`, b.Hash), Numbered: fmt.Sprintf(`["%#x"]`, number),
-		Block: Block{Number: number, Hash: b.Hash, Final: view.IsFinal(number)}, History: upstream.Blocks, Fixed: true, Stored: true,
+		Block: Block{Number: number, Hash: b.Hash, Final: view.IsFinal(number)}, History: upstream.Blocks, Fixed: true, Stored: true, Check: ExistsCheck,
 	}
-	q.Check = func(result json.RawMessage) error {
-		if err := ExistsCheck(result); err != nil {
-			return err
+	return claim{Question: q, recompute: func(answer json.RawMessage) error {
+		receipts, err := b.DecodeReceipts(answer)
+		if err != nil {
+			return lie(err)
 		}
-		_, err := b.DecodeReceipts(result)
-		return lie(err)
-	}
-	answer, err := c.Ask(ctx, view, q)
-	if err != nil {
-		return nil, err
-	}
-	return b.DecodeReceipts(answer)
+		return take(receipts)
+	}}
 }

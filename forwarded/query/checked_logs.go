@@ -18,7 +18,7 @@ import (
 
 const (
 	headersAtOnce = 64 // headers that are in memory, before those that may have logs are read
-	askedAtOnce   = 16 // of them
+	blocksAtOnce  = 8  // of them. At first fewer, because a page of events may need no more
 )
 
 // checkedLogsOf returns the logs of the block with the hash of a filter, from checked receipts.
@@ -30,7 +30,11 @@ func (c *Chain) checkedLogsOf(ctx context.Context, view *forwarded.View, f *Filt
 	if err != nil {
 		return nil, err
 	}
-	return c.selectLogs(ctx, view, f, b)
+	logs, err := c.selectLogs(ctx, view, f, []*check.Block{b})
+	if err != nil {
+		return nil, err
+	}
+	return logs[0], nil
 }
 
 // checkedLogs is Logs of a range from checked receipts: the headers of the range, each the parent
@@ -43,36 +47,37 @@ func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter
 	if _, err = c.Linked(ctx, end); err != nil {
 		return err
 	}
-	count := 0
-	var last common.Hash // of the last header; zero before the first
+	count, atOnce := 0, 1
+	var last *types.Header // nil before the first
 	for from := f.From; from <= f.To; from += headersAtOnce {
-		to := min(f.To, from+headersAtOnce-1)
-		headers, err := c.headers(ctx, view, from, to)
+		headers, err := c.headers(ctx, view, from, min(f.To, from+headersAtOnce-1))
 		if err != nil {
 			return err
 		}
-		for i, h := range headers {
-			if last != (common.Hash{}) && h.ParentHash != last {
-				return fmt.Errorf("%w: block %d is not the child of block %d", upstream.ErrUnavailable, h.Number, h.Number.Uint64()-1)
+		var matching []Block
+		for _, h := range headers {
+			if last != nil && h.ParentHash != last.Hash() {
+				return fmt.Errorf("%w: block %d is not the child of block %d", upstream.ErrUnavailable, h.Number, last.Number)
 			}
-			last = h.Hash()
-			if !f.mayMatch(h.Bloom) {
-				continue
+			if last = h; f.mayMatch(h.Bloom) {
+				number := h.Number.Uint64()
+				matching = append(matching, Block{Number: number, Hash: h.Hash(), Final: view.IsFinal(number)})
 			}
-			number := from + uint64(i)
-			b, err := c.CheckedBlock(ctx, view, Block{Number: number, Hash: last, Final: view.IsFinal(number)})
+		}
+		for len(matching) > 0 {
+			blocks := matching[:min(atOnce, len(matching))]
+			matching, atOnce = matching[len(blocks):], min(2*atOnce, blocksAtOnce)
+			logs, err := c.checkedLogsIn(ctx, view, f, blocks)
 			if err != nil {
 				return err
 			}
-			logs, err := c.selectLogs(ctx, view, f, b)
-			if err != nil {
-				return err
-			}
-			if count += len(logs); count > limit {
-				return tooManyAt(f, number, limit)
-			}
-			if err := each(logs, found); err != nil {
-				return err
+			for i := range blocks {
+				if count += len(logs[i]); count > limit {
+					return tooManyAt(f, blocks[i].Number, limit)
+				}
+				if err := each(logs[i], found); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -81,30 +86,38 @@ func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter
 
 // headers asks for the headers of some blocks, and checks them.
 func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint64) ([]*types.Header, error) {
-	headers := make([]*types.Header, to-from+1)
+	blocks, err := c.blocks(ctx, view, from, to)
+	if err != nil {
+		return nil, err
+	}
+	headers, claims := make([]*types.Header, len(blocks)), make([]claim, len(blocks))
+	for i, block := range blocks {
+		q := block.question(false)
+		q.Stored, q.Check = true, BlockCheck(block)
+		claims[i] = claim{Question: q, recompute: func(answer json.RawMessage) (err error) {
+			headers[i], _, err = check.DecodeHeader(answer)
+			return lie(err)
+		}}
+	}
+	return headers, c.verify(ctx, view, claims...)
+}
+
+// blocks returns blocks by their numbers, with the hashes of those that were followed.
+func (c *Chain) blocks(ctx context.Context, view *forwarded.View, from, to uint64) ([]Block, error) {
+	blocks := make([]Block, to-from+1)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(askedAtOnce)
-	for i := range headers {
+	for i := range blocks {
 		group.Go(func() error {
 			block, err := Resolve(view, chain.BlockID{Number: from + uint64(i)})
-			if err != nil {
-				return err
+			if err == nil && block.Hash == (common.Hash{}) {
+				block.Hash, _, err = c.followed(ctx, block.Number)
 			}
-			if block.Hash == (common.Hash{}) {
-				if block.Hash, _, err = c.followed(ctx, block.Number); err != nil {
-					return err
-				}
-			}
-			q := block.question(false)
-			q.Stored, q.Check = true, HeaderCheck(BlockCheck(block))
-			answer, err := c.Ask(ctx, view, q)
-			if err == nil {
-				headers[i], _, err = check.DecodeHeader(answer)
-			}
+			blocks[i] = block
 			return err
 		})
 	}
-	return headers, group.Wait()
+	return blocks, group.Wait()
 }
 
 // mayMatch reports whether a block with a bloom filter may have logs that the filter selects.
@@ -123,25 +136,44 @@ func (f *Filter) mayMatch(bloom types.Bloom) bool {
 	return true
 }
 
-// selectLogs returns the logs of a block that the filter selects, from checked receipts.
-func (c *Chain) selectLogs(ctx context.Context, view *forwarded.View, f *Filter, b *check.Block) (logs []Log, err error) {
-	receipts, err := c.CheckedReceipts(ctx, view, b)
-	if err != nil {
+// checkedLogsIn returns the logs of each of some blocks that the filter selects.
+func (c *Chain) checkedLogsIn(ctx context.Context, view *forwarded.View, f *Filter, blocks []Block) ([][]Log, error) {
+	checked, claims := make([]*check.Block, len(blocks)), make([]claim, len(blocks))
+	for i, block := range blocks {
+		claims[i] = blockClaim(block.question(true), BlockCheck(block), &checked[i])
+	}
+	if err := c.verify(ctx, view, claims...); err != nil {
 		return nil, err
 	}
+	return c.selectLogs(ctx, view, f, checked)
+}
+
+// selectLogs returns the logs of each of some blocks that the filter selects, from checked receipts.
+func (c *Chain) selectLogs(ctx context.Context, view *forwarded.View, f *Filter, blocks []*check.Block) ([][]Log, error) {
+	logs, claims := make([][]Log, len(blocks)), make([]claim, len(blocks))
+	for i, b := range blocks {
+		claims[i] = receiptsClaim(view, b, func(receipts []*check.Receipt) (err error) {
+			logs[i], err = f.of(receipts)
+			return err
+		})
+	}
+	return logs, c.verify(ctx, view, claims...)
+}
+
+// of returns the logs of receipts that the filter selects.
+func (f *Filter) of(receipts []*check.Receipt) (logs []Log, err error) {
 	for _, r := range receipts {
 		for _, log := range r.Logs {
-			text, err := json.Marshal(log)
-			if err != nil {
+			one := Log{
+				Block: log.BlockNumber, BlockHash: log.BlockHash, Index: uint64(log.Index), Address: log.Address, Topics: log.Topics, Transaction: log.TxHash,
+			}
+			if !f.Match(&one) {
+				continue
+			}
+			if one.JSON, err = json.Marshal(log); err != nil {
 				return nil, err
 			}
-			one, err := decodeLog(text)
-			if err != nil {
-				return nil, err
-			}
-			if f.Match(&one) {
-				logs = append(logs, one)
-			}
+			logs = append(logs, one)
 		}
 	}
 	return logs, nil
