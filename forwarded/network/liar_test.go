@@ -1,10 +1,13 @@
 package network
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math/big"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +76,47 @@ func TestPlaceOfATransaction(t *testing.T) {
 	}
 	if s := w.network.pool.Status(); s[0].Usable || s[0].Lies != 1 || s[1].Lies != 0 {
 		t.Errorf("the node that lied: %+v, the other one: %+v", s[0], s[1])
+	}
+}
+
+// A node that names the right block for a transaction is not set aside because another one lies about the block.
+func TestPlaceInABlockOfALiar(t *testing.T) {
+	blocks := emptyBlocks(t, 6)
+	failing, liar := nodeOf(t, blocks), nodeOf(t, blocks)
+	w := serve(t, newStore(t), func(e *Entries) { e.Checked, e.Upstream[1].Backup = checkHeaders, true }, failing, liar)
+	w.atHead(5)
+	w.allUsed()
+	usual := answersOf(blocks)
+	failing.Set(func(n *forwardtest.Node) {
+		n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+			if method == "eth_getTransactionByHash" {
+				return map[string]any{"blockNumber": "0x5", "blockHash": blocks[5]["hash"]}, nil, true
+			}
+			return usual(method, params)
+		}
+		n.Between = func(w http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			whole := strings.Contains(string(body), "eth_getBlockByHash") && strings.Contains(string(body), "true")
+			if whole {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+			return whole
+		}
+	})
+	wrong := maps.Clone(blocks[5])
+	wrong["miner"] = forwardtest.Emitter.Hex() // not the block of the hash
+	liar.Set(func(n *forwardtest.Node) {
+		n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+			if method == "eth_getBlockByHash" && string(params[1]) == "true" {
+				return wrong, nil, true
+			}
+			return usual(method, params)
+		}
+	})
+	w.call("eth_getTransactionReceipt", fmt.Sprintf(`["0x%064x"]`, 1))
+	if s := w.network.pool.Status(); s[0].Lies != 0 || s[1].Lies != 1 {
+		t.Errorf("lies of the node that named the block: %d (want none), of the other one: %d (want one)", s[0].Lies, s[1].Lies)
 	}
 }
 

@@ -167,7 +167,7 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 			return nil, 0, q.failed(view, err)
 		}
 		b, index, err := c.transactionAt(ctx, view, hash, answer.Result)
-		if errors.Is(err, upstream.ErrLie) {
+		if errors.Is(err, errPlace) {
 			c.pool.Reject(&call, answer, err)
 			continue
 		}
@@ -181,6 +181,9 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 		return b, index, nil
 	}
 }
+
+// errPlace means that a node named a wrong block for a transaction.
+var errPlace = fmt.Errorf("%w", upstream.ErrLie)
 
 // transactionAt returns the block that an answer of eth_getTransactionByHash names, and the index
 // of the transaction.
@@ -203,7 +206,7 @@ func (c *Chain) transactionAt(ctx context.Context, view *forwarded.View, hash co
 		return nil, 0, err
 	case linked.Hash == (common.Hash{}) || linked.Hash == place.Hash:
 	case linked.Final:
-		return nil, 0, fmt.Errorf("%w: transaction %s is said to be in %s, which is not on the chain", upstream.ErrLie, hash, place)
+		return nil, 0, fmt.Errorf("%w: transaction %s is said to be in %s, which is not on the chain", errPlace, hash, place)
 	default: // the node is on another branch
 		return nil, 0, nil
 	}
@@ -213,7 +216,7 @@ func (c *Chain) transactionAt(ctx context.Context, view *forwarded.View, hash co
 	}
 	index, ok := b.Find(hash)
 	if !ok || b.Header.Number.Uint64() != place.Number {
-		return nil, 0, fmt.Errorf("%w: transaction %s is not in block %s", upstream.ErrLie, hash, place)
+		return nil, 0, fmt.Errorf("%w: transaction %s is not in block %s", errPlace, hash, place)
 	}
 	return b, index, nil
 }
