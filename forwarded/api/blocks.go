@@ -114,9 +114,13 @@ func (a *API) lookup(method string) jsonrpc.Handler {
 	return asOfNow(a, 1, 1, byHash, func(ctx context.Context, c *call[common.Hash], out []byte) ([]byte, error) {
 		q := query.Question{
 			Method: method, Params: replaced(c.Arguments, 0, string(c.Raw(0))), History: upstream.Blocks, Fixed: true, Found: query.NumberOf,
-			Check: query.PlaceCheck(c.view),
+			Check: query.TransactionCheck(c.view, c.about),
 		}
 		answered, err := a.ask(ctx, c.view, q, out)
+		if errors.Is(err, query.ErrLate) { // all nodes say so
+			q.Check = query.PlaceCheck(c.view)
+			answered, err = a.ask(ctx, c.view, q, out)
+		}
 		if errors.Is(err, query.ErrOtherBranch) {
 			return append(out, "null"...), nil
 		}

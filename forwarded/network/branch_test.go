@@ -112,6 +112,41 @@ func TestTransactionBesideTheChain(t *testing.T) {
 	w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["%#x"]`, beside.Chain.Transaction(20)), "null") // no node is on the chain
 }
 
+// A node that lags behind the head which it has named, as one of several behind a proxy does, says null for a transaction that the
+// head has, or that it is pending. The others are asked, but not about a transaction that no block names.
+func TestTransactionThatALateNodeDoesNotHave(t *testing.T) {
+	chain := forwardtest.Chain{Head: 20}
+	late, good := node(t, chain), node(t, chain)
+	says := func(methods string, answer any) func(*forwardtest.Node) {
+		return func(n *forwardtest.Node) {
+			n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+				return answer, nil, strings.Contains(methods, method)
+			}
+		}
+	}
+	const both = "eth_getTransactionReceipt eth_getTransactionByHash"
+	w := serve(t, newStore(t), func(e *Entries) { e.Upstream[1].Backup = true }, late, good)
+	w.allUsed()
+	w.atHead(20)
+	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 21 })
+	late.Set(says(both, nil))
+	for number := uint64(19); number <= 20; number++ {
+		params, want := fmt.Sprintf(`["%#x"]`, chain.Transaction(number)), fmt.Sprintf(`…"blockHash":"%#x"`, chain.Hash(number))
+		w.expect("eth_getTransactionReceipt", params, want)
+		w.expect("eth_getTransactionByHash", params, want)
+	}
+	asked := good.Count("eth_getTransactionReceipt")
+	w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["0x%064x"]`, 1), "null")
+	if again := good.Count("eth_getTransactionReceipt"); again != asked {
+		t.Error("the other node was asked about a transaction that no block names")
+	}
+	late.Set(says("eth_getTransactionByHash", map[string]any{"blockNumber": nil, "blockHash": nil}))
+	w.expect("eth_getTransactionByHash", fmt.Sprintf(`["%#x"]`, chain.Transaction(17)), fmt.Sprintf(`…"blockHash":"%#x"`, chain.Hash(17)))
+	good.Set(says(both, nil))
+	late.Set(says(both, nil))
+	w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["%#x"]`, chain.Transaction(18)), "null") // no node has it
+}
+
 // The same where answers are checked: another node may have the transaction on the chain.
 func TestCheckedTransactionBesideTheChain(t *testing.T) {
 	blocks := emptyBlocks(t, 6)

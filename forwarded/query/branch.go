@@ -1,10 +1,12 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ashlar/chain"
 	"ashlar/forwarded"
@@ -25,6 +27,39 @@ const unsettled = 8
 
 // ErrOtherBranch means that the nodes that have a transaction have it in a block beside the view.
 var ErrOtherBranch = fmt.Errorf("the node is on another branch: %w", upstream.Unfit("its block is not on the chain"))
+
+// ErrLate means that the nodes do not have a transaction which is in a block of the view.
+var ErrLate = fmt.Errorf("the node is late: %w", upstream.Unfit("it does not have a transaction of the chain"))
+
+// TransactionCheck is PlaceCheck for the answer about the transaction with a hash. If one of the newest blocks has it, neither null
+// nor that it is pending is an answer: a node that lags behind its own head says so.
+func TransactionCheck(view *forwarded.View, hash common.Hash) func(json.RawMessage) error {
+	ofPlace := PlaceCheck(view)
+	return func(result json.RawMessage) error {
+		if _, placed := placeOf(result); !placed && names(view, hash) {
+			return ErrLate
+		}
+		return ofPlace(result)
+	}
+}
+
+// searchedBytes bounds the memory that is searched for a transaction. Clients ask again and again for one that is pending.
+const searchedBytes = 1 << 20
+
+// names reports whether one of the newest blocks, as nodes sent them, names a hash.
+func names(view *forwarded.View, hash common.Hash) bool {
+	digits, left := fmt.Appendf(nil, "%x", hash), searchedBytes
+	blocks := view.Blocks()
+	for _, b := range slices.Backward(blocks[len(blocks)-min(len(blocks), upstream.Shallow):]) {
+		if left -= len(b.JSON); left < 0 {
+			return false
+		}
+		if bytes.Contains(b.JSON, digits) {
+			return true
+		}
+	}
+	return false
+}
 
 // PlaceCheck returns a check that a transaction or a receipt is not of a block beside the view.
 func PlaceCheck(view *forwarded.View) func(json.RawMessage) error {
