@@ -31,9 +31,10 @@ func TestVisitorsStoreFewSessions(t *testing.T) {
 		t.Errorf("%d of 100 codes without a sign-in store a session", n)
 	}
 	last.leads(t, "/signin")
+	s.stopClock() // or the last of them could be let through on a busy machine
 	n, last = stored(s, func(b *browser) page { return b.get("/signin/provider") })
-	if n == 0 || n > 30 {
-		t.Errorf("%d of 100 sign-ins with a provider store a session, expected about 20", n)
+	if n != 20 {
+		t.Errorf("%d of 100 sign-ins with a provider store a session, expected 20", n)
 	}
 	last.says(t, 429, "Too many attempts")
 }

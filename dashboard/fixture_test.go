@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,7 +54,8 @@ type service struct {
 	lastUsed  time.Time
 	used      float64 // credits of each key today, for its limits
 	unserved  []site.Unserved
-	broken    error // error of reading the networks, or nil
+	broken    error                     // error of reading the networks, or nil
+	stopped   atomic.Pointer[time.Time] // what the clock of the accounts shows; nil: it goes
 	close     func()
 }
 
@@ -117,6 +119,20 @@ func (s *service) LastUsed(context.Context, account.KeyID) (time.Time, error) {
 	return s.lastUsed, nil
 }
 
+// clock is the time of the accounts.
+func (s *service) clock() time.Time {
+	if at := s.stopped.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
+}
+
+// stopClock stops the clock of the accounts: no attempt and no change that was used up comes back.
+func (s *service) stopClock() {
+	now := time.Now()
+	s.stopped.Store(&now)
+}
+
 func serve(t *testing.T, registration account.Registration) *service {
 	t.Helper()
 	return serveWith(t, registration, func(string, *site.Config) {})
@@ -132,7 +148,7 @@ func serveWith(t *testing.T, registration account.Registration, change func(url 
 	}
 	s := &service{t: t, failed: failures.New(), answer: site.Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)}}
 	quick := password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}
-	if s.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Registration: registration, Password: quick, Teams: account.DefaultTeams}); err != nil {
+	if s.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Registration: registration, Password: quick, Teams: account.DefaultTeams, Now: s.clock}); err != nil {
 		t.Fatal(err)
 	}
 	if s.keys, err = account.OpenKeyring(t.Context(), s.accounts); err != nil {
