@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -78,14 +79,19 @@ func TestModexpOfMissingOperandsTakesNoMemory(t *testing.T) {
 	input[95] = 5 // bytes of the modulus
 	set := For(t.Context(), params.Rules{IsByzantium: true})
 	defer set.Release()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	out, err := set.Contracts[modexpAddress].Run(input)
-	runtime.ReadMemStats(&after)
-	if err != nil || !bytes.Equal(out, make([]byte, 5)) {
-		t.Errorf("%x, %v, expected 5 zeros", out, err)
+	// The least of some attempts: other goroutines of the process allocate beside one.
+	took := uint64(math.MaxUint64)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		out, err := set.Contracts[modexpAddress].Run(input)
+		runtime.ReadMemStats(&after)
+		if err != nil || !bytes.Equal(out, make([]byte, 5)) {
+			t.Fatalf("%x, %v, expected 5 zeros", out, err)
+		}
+		took = min(took, after.TotalAlloc-before.TotalAlloc)
 	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+	if took > 1<<20 {
 		t.Errorf("took %d MiB, expected less than 1", took>>20)
 	}
 }
