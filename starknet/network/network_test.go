@@ -83,7 +83,7 @@ func TestStaysStopped(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- n.source.Follow(ctx, 0, followed{n.follower, n}) }()
-		for end := time.Now().Add(time.Minute); n.stopped.Load() != nil && time.Now().Before(end); {
+		for end := time.Now().Add(await.Patience); n.stopped.Load() != nil && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		cancel()
@@ -130,7 +130,7 @@ func TestStaysStoppedWithoutSettling(t *testing.T) {
 		before := &stop{errors.New("the last attempt"), time.Now()}
 		n.stopped.Store(before)
 		for attempt := range 3 {
-			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+			limited, cancel := context.WithTimeout(t.Context(), await.Patience)
 			err := n.source.Follow(limited, 0, followed{n.follower, n})
 			cancel()
 			if !errors.Is(err, kvtest.ErrRefused) || !errors.As(err, new(ownError)) {
