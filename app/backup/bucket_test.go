@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 )
@@ -42,7 +43,7 @@ func bucketServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Wait() }) // the test's context has ended, which kills it
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(await.Patience); ; time.Sleep(50 * time.Millisecond) {
 		if err := ask(t.Context(), "http://"+address+"/health"); err == nil {
 			break
 		} else if time.Now().After(deadline) {
