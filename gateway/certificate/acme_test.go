@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 )
@@ -79,7 +80,7 @@ func (a *authority) root(t *testing.T, url string) []byte {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.roots, ServerName: "localhost"}}}
 	defer client.CloseIdleConnections()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); ; time.Sleep(10 * time.Millisecond) {
 		response, err := client.Get(url)
 		if err == nil {
 			defer response.Body.Close()
@@ -149,7 +150,7 @@ func (a *authority) certified(t *testing.T, from ACME, listener net.Listener) *x
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(tls.NewListener(listener, config)) }()
 	defer func() { server.Close(); <-done }()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: a.issued, ServerName: "localhost", NextProtos: []string{"h2"}})
 		if err == nil {
 			defer conn.Close()
