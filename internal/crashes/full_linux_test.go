@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 )
 
@@ -178,7 +179,7 @@ func serveOnFullDisk(t *testing.T, n network, disk string) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); ; time.Sleep(100 * time.Millisecond) {
 		out, err := n.command(t, "status")
 		if err == nil && !strings.Contains(out, "not yet durable") {
 			break
