@@ -4,41 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"ashlar/internal/pipes"
 )
 
 // TestAddNetworkTakesLong: to open a store may take longer than the server gives a client to send a request, and
 // than the client waits for other operations. Neither ends the operation or keeps its answer from the client.
 func TestAddNetworkTakesLong(t *testing.T) {
-	const limit = time.Second
-	dir := shortDir(t)
 	service, _ := openService(t)
-	add := func(ctx context.Context, _ string) error {
-		select {
-		case <-time.After(3 * limit):
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
+	synctest.Test(t, func(t *testing.T) { // where a busy machine takes no time
+		const limit = time.Second
+		add := func(ctx context.Context, _ string) error {
+			select {
+			case <-time.After(3 * limit):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
-	}
-	s, err := Listen(dir, service, Process{AddNetwork: add})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.io = limit
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	client := dial(t, dir)
-	client.answer = limit
-	if err := client.AddNetwork(t.Context(), "demo"); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+		s, err := Listen(t.TempDir(), service, Process{AddNetwork: add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		line := pipes.Listen()
+		s.listener, s.io = line, limit
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		client := &Client{http: &http.Client{Transport: &http.Transport{DialContext: line.DialContext}}, answer: limit}
+		if err := client.AddNetwork(t.Context(), "demo"); err != nil {
+			t.Error(err)
+		}
+		client.http.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestInterruptedCommandKeepsItsNetwork: a command that is interrupted still has the store open for a while. The server gets
