@@ -2,6 +2,7 @@ package command
 
 import (
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"testing"
@@ -82,6 +83,7 @@ func TestCollectorCountsStacks(t *testing.T) {
 
 func TestEnvironmentSetsCollector(t *testing.T) {
 	t.Setenv("GOGC", "100")
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as the runtime does at the start; the tests may have another GOGC
 	defer tuneCollector()()
 	runtime.GC()
 	time.Sleep(10 * time.Millisecond)
