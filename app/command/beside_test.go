@@ -9,6 +9,7 @@ import (
 
 	"ashlar/app/backup"
 	"ashlar/app/store"
+	"ashlar/internal/await"
 	"ashlar/kv"
 )
 
@@ -69,9 +70,7 @@ func TestRepeatedBackupsAwaitServer(t *testing.T) {
 	}
 	_, stop := serving(t, data)
 	defer stop()
-	for end := time.Now().Add(time.Minute); backupsOf(t, to) == 0 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(t, "a backup", func() bool { return backupsOf(t, to) > 0 })
 	cancel()
 	if err := <-ended; err != nil || backupsOf(t, to) == 0 {
 		t.Errorf("%d backups, %v, expected one", backupsOf(t, to), err)
