@@ -15,6 +15,7 @@ import (
 	"ashlar/app"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 
@@ -107,7 +108,7 @@ func (n *network) status() *family.LightClientStatus {
 // await waits until something holds.
 func (n *network) await(what string, p *node.Process, holds func() bool) {
 	n.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			n.t.Fatalf("waited in vain until %s: %+v\nits last words:\n%s", what, n.status(), p.Output())
 		}
