@@ -86,7 +86,7 @@ func (d device) restore() {
 // awaits waits until an element is on the page, which a script may have left meanwhile.
 func (b *tab) awaits(selector string) {
 	b.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		found, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](fmt.Sprintf("document.readyState === 'complete' && document.querySelector(%q) !== null", selector)))
 		if err == nil && found {
 			return
