@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -241,13 +242,17 @@ func (c *Cluster) start(i int) error {
 
 func (c *Cluster) log(i int) string { return filepath.Join(c.folder(i), "out.log") }
 
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freePort returns a port that was free a moment ago. It is below those that the system chooses for others, which
+// could get it before the node listens.
+func freePort() (port string, err error) {
+	for range 1000 {
+		port = fmt.Sprint(10_000 + rand.IntN(20_000))
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
+	return "", err
 }
 
 // Await waits until a node answers.
