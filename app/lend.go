@@ -6,15 +6,63 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
+	"time"
 
 	"ashlar/account/control"
 	"ashlar/kv"
 )
 
+// lendWait is how long a command waits until another one has given a network back: the server may be opening it.
+const lendWait = 10 * time.Second
+
+// loans are the networks that commands have. The zero value has none.
+type loans struct {
+	mu     sync.Mutex
+	byName map[string]chan struct{} // guarded by mu; closed when the command has given the network back
+}
+
+// begin marks a network as lent until end is called. While another command has it, it waits, at most for a time.
+func (l *loans) begin(ctx context.Context, name string, most time.Duration) (end func(), err error) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		back, there := l.byName[name]
+		if !there {
+			back = make(chan struct{})
+			if l.byName == nil {
+				l.byName = make(map[string]chan struct{})
+			}
+			l.byName[name] = back
+		}
+		l.mu.Unlock()
+		if !there {
+			return func() { l.end(name, back) }, nil
+		}
+		select {
+		case <-back:
+		case <-timer.C:
+			return nil, fmt.Errorf("network %s: another command has it (want one at a time)", name)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (l *loans) end(name string, back chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byName, name)
+	close(back)
+}
+
 // LendNetwork takes a network out of service and closes it, so that a command can work on
 // its store: new requests for it are answered as for an unknown network, those under way
 // are awaited, and its WebSockets are closed. If ctx is done before that, the network is
 // served on. release serves it again if it is still stored.
+//
+// One command at a time has a network; another one waits for it for lendWait.
 //
 // Every request has a time limit, so the wait is bounded, unless a backup or a
 // snapshot copies the network: then it lasts until that is done.
@@ -27,6 +75,15 @@ func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borro
 	case <-ctx.Done():
 		return b, nil, ctx.Err()
 	}
+	end, err := s.lent.begin(ctx, name, lendWait)
+	if err != nil {
+		return b, nil, err
+	}
+	defer func() {
+		if err != nil {
+			end()
+		}
+	}()
 	n, err := s.hide(name)
 	if err != nil {
 		return b, nil, err
@@ -38,13 +95,12 @@ func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borro
 	close(n.leave)
 	<-n.ended
 	s.metrics.forget(name)
-	release = func(ctx context.Context) error { return s.takeBack(ctx, name) }
 	if err := n.Close(); err != nil {
-		return b, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), release(context.WithoutCancel(ctx)))
+		return b, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), s.takeBack(context.WithoutCancel(ctx), name))
 	}
 	slog.Info("network out of service", "network", name)
 	_, b.Listed = s.current.Load().Networks[name]
-	return b, release, nil
+	return b, func(ctx context.Context) error { defer end(); return s.takeBack(ctx, name) }, nil
 }
 
 // hide makes a served network invisible to clients.

@@ -47,6 +47,7 @@ type Service struct {
 	serving   sync.Mutex
 	networks  []*Network // guarded by serving; replaced, never changed, once the service is open
 	leftOut   unservedNetworks
+	lent      loans
 	known     map[string]bool // guarded by adding: names of networks whose hosts no other network may answer at
 	adding    sync.Mutex      // held while a network is added or hidden, or the configuration reloaded
 	added     chan *Network   // to be run
