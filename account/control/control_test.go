@@ -104,6 +104,23 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
+// TestTwoServersInOneDirectory: two processes of a cluster, whose stores are elsewhere, may be given the same directory. The
+// second one is refused, and the first one keeps its socket, until it ends.
+func TestTwoServersInOneDirectory(t *testing.T) {
+	dir := shortDir(t)
+	service, _ := openService(t)
+	stop := serve(t, dir, service)
+	if _, err := Listen(dir, service, Process{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second server: %v, want %v", err, ErrInUse)
+	}
+	var s status
+	if err := dial(t, dir).Status(t.Context(), &s); err != nil || len(s.Networks) != 1 {
+		t.Errorf("the first server: %+v, %v", s, err)
+	}
+	stop()
+	serve(t, dir, service)()
+}
+
 func TestKeysThroughTheSocket(t *testing.T) {
 	ctx, dir := context.Background(), shortDir(t)
 	service, keys := openService(t)

@@ -41,9 +41,11 @@ type Process struct {
 	LendNetwork func(ctx context.Context, name string) (b Borrowed, release func(context.Context) error, err error)
 }
 
-// Listen creates the socket in the data directory dir. The caller must have the store in
-// dir open, and keep it open until Run has returned. So two servers never listen in one
-// directory, and a socket found there was left by a dead process.
+// ErrInUse means that another server has its control socket in the data directory.
+var ErrInUse = errors.New("another server has its control socket there")
+
+// Listen creates the socket in the data directory dir, which is locked until Run has returned. So two servers never listen
+// in one directory, also if their stores are elsewhere, and a socket found there was left by a dead process.
 func Listen(dir string, service Service, process Process) (*Server, error) {
 	d, err := openDirectory(dir)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 )
 
 const (
@@ -22,6 +23,7 @@ const (
 type directory struct {
 	path string
 	file *os.File // open as long as a path through it is used; nil if path is short enough
+	lock *os.File // the directory, locked; nil unless a server listens there
 }
 
 func openDirectory(path string) (*directory, error) {
@@ -50,18 +52,37 @@ func (d *directory) address(name string) string {
 }
 
 func (d *directory) Close() error {
-	if d.file == nil {
-		return nil
+	var failed []error
+	for _, file := range []*os.File{d.file, d.lock} {
+		if file != nil {
+			failed = append(failed, file.Close())
+		}
 	}
-	return d.file.Close()
+	return errors.Join(failed...)
+}
+
+// take locks the directory until it is closed. It waits for a server that is stopping.
+func (d *directory) take() (err error) {
+	if d.lock, err = os.Open(d.path); err != nil {
+		return err
+	}
+	for end := time.Now().Add(reachTime); lock(d.lock); time.Sleep(reachPause) {
+		if time.Now().After(end) {
+			return fmt.Errorf("%s is in use: %w (want a directory for each process of a cluster, or none)", d.path, ErrInUse)
+		}
+	}
+	return nil
 }
 
 const stagingPattern = ".control-"
 
-// listen creates the socket of a data directory. It replaces one left by a process that was
+// listen creates the socket of a data directory, which is locked. It replaces one left by a process that was
 // killed. The socket is created in a staging directory that no other user may enter, and
 // renamed once it has its final mode, so that other users can connect at no time.
 func (d *directory) listen() (l *net.UnixListener, err error) {
+	if err := d.take(); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(d.path, socketName)
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("%s is in the way: it is a %s, expected a socket or nothing", path, info.Mode().Type())
