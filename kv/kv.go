@@ -366,4 +366,7 @@ type Stats struct {
 	// opened, of rows that were new and of rows that it moved.
 	WrittenBytes int64
 	Refused      error // why writes are refused now; nil if they are accepted
+	// KeepsRows says whether rows that are read from a distributed store are kept on a local disk, too, as configured; nil if they
+	// need not be.
+	KeepsRows *bool
 }

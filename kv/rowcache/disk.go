@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ashlar/kv"
 )
@@ -25,7 +26,9 @@ type DiskOptions struct {
 	Open func(dir string, o kv.Options) (kv.Store, error)
 	// Store names the store whose rows these are, as of its last rewind. Rows that were kept
 	// for another one are removed.
-	Store  string
+	Store string
+	// Retry is the time between two attempts to open the stores while the disk is full; 0: 10 seconds.
+	Retry  time.Duration
 	Logger *slog.Logger // nil: discard
 }
 
@@ -38,7 +41,8 @@ const LeastDiskBytes = 16 << 20
 // older one is removed, and a new one becomes the younger. A row that is found in the older
 // one is added to the younger again, so rows that are in use stay.
 //
-// One goroutine writes. While it is busy, or the disk full, rows are not kept.
+// One goroutine writes. While it is busy, or the disk full, rows are not kept. If the disk is full at the start, the stores are
+// opened once there is space.
 type disk struct {
 	o      DiskOptions
 	failed atomic.Bool // a failure was logged
@@ -48,11 +52,12 @@ type disk struct {
 	done   chan struct{} // closed when the goroutine has ended
 
 	mu      sync.RWMutex // held exclusively while stores are exchanged
-	younger kv.Store
-	older   kv.Store // may be nil
-	number  uint64   // of the younger one: the name of its directory
-	before  uint64   // number of the older one
-	bytes   int64    // of the younger one; used by the goroutine
+	younger kv.Store     // nil while the stores could not be opened
+	older   kv.Store     // may be nil
+	number  uint64       // of the younger one: the name of its directory
+	before  uint64       // number of the older one
+	bytes   int64        // of the younger one; used by the goroutine
+	tried   time.Time    // when the stores could not be opened last; used by the goroutine
 }
 
 // kept is a span to be written.
@@ -79,9 +84,10 @@ func openDisk(ctx context.Context, o DiskOptions) (*disk, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Retry = cmp.Or(o.Retry, 10*time.Second)
 	d := &disk{o: o, queue: make(chan kept, diskQueue), done: make(chan struct{})}
-	if err := d.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("cache of rows in %s: %w", o.Dir, err), d.closeStores())
+	if err := d.openLater(ctx); err != nil {
+		return nil, err
 	}
 	go d.write(context.WithoutCancel(ctx))
 	return d, nil
@@ -106,13 +112,10 @@ func (d *disk) open(ctx context.Context) error {
 				return err
 			}
 		}
-		switch {
-		case s == nil: // of another store, damaged, or left over
+		if s == nil { // it is of another store, damaged, or left over
 			err = os.RemoveAll(d.path(n))
-		case d.younger == nil:
-			d.younger, d.number, d.bytes = s, n, s.Stats().DiskBytes
-		default:
-			d.older, d.before = s, n
+		} else {
+			d.add(s, n)
 		}
 		if err != nil {
 			return err
@@ -122,6 +125,17 @@ func (d *disk) open(ctx context.Context) error {
 		return d.begin(ctx)
 	}
 	return nil
+}
+
+// add adds a store that was opened, the younger one first.
+func (d *disk) add(s kv.Store, number uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.younger == nil {
+		d.younger, d.number, d.bytes = s, number, s.Stats().DiskBytes
+	} else {
+		d.older, d.before = s, number
+	}
 }
 
 // numbers lists the stores that are there, the youngest first.
@@ -243,6 +257,10 @@ func (k *kept) size() int64 {
 func (d *disk) write(ctx context.Context) {
 	defer close(d.done)
 	for k := range d.queue {
+		if !d.ready(ctx) {
+			d.queued.Add(-k.size())
+			continue
+		}
 		b := d.younger.NewBatch()
 		d.take(b, k)
 		for len(d.queue) > 0 && b.Bytes() < diskBatchBytes {
@@ -293,7 +311,10 @@ func (k *kept) put(b kv.Batch) {
 // look returns a span that has a sort key.
 func (d *disk) look(ctx context.Context, t *kv.Table, partition []byte, sort uint64) (p span, ok bool) {
 	d.mu.RLock()
-	p, ok, err := lookIn(ctx, d.younger, t, partition, sort)
+	var err error
+	if d.younger != nil {
+		p, ok, err = lookIn(ctx, d.younger, t, partition, sort)
+	}
 	again := false
 	if !ok && err == nil && d.older != nil {
 		p, ok, err = lookIn(ctx, d.older, t, partition, sort)

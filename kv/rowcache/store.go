@@ -331,6 +331,9 @@ func (s *Store) add(t *kv.Table, r kv.Row) {
 func (s *Store) Stats() kv.Stats {
 	stats := s.Store.Stats()
 	stats.CacheHits, stats.CacheMisses, stats.RoundTrips = max(s.hits.Load(), 0), s.misses.Load(), s.waits.Load()
+	if s.disk != nil {
+		stats.KeepsRows = new(s.disk.accepts())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats.MemoryBytes += s.bytes
