@@ -124,7 +124,7 @@ type gauges struct {
 	judged, consensusRefused, consensusHeld                   *prometheus.Desc
 	agreeing, quorum, differs                                 *prometheus.Desc
 	ready, stopped, reached, rate, remaining                  *prometheus.Desc
-	writable, accountsWritable                                *prometheus.Desc
+	writable, accountsWritable, keepsRows                     *prometheus.Desc
 	lightSlot, lightPeriods, lightFinalized                   *prometheus.Desc
 	beaconUsed, beaconFaults                                  *prometheus.Desc
 	free, cacheReads, storeReads, roundTrips, backlog, expiry *prometheus.Desc
@@ -175,6 +175,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		expiry:           desc("certificate_expiry_timestamp_seconds", "When the certificate of the public listener expires.", "name"),
 		certificates:     desc("certificates_readable", "Whether all certificates of the public listener can be read, and with tls.key its key fits: 1, else 0."),
 		accountsWritable: desc("accounts_store_writable", "Whether the accounts' store accepts writes: 1, else 0."),
+		keepsRows:        desc("store_keeps_rows", "Whether rows that are read from Cassandra are kept in store.cache.dir: 1, else 0; none without it.", "network"),
 
 		unsaved:    desc("accounts_unsaved", "Restrictions of keys, accounts and invitations that are in effect but not yet durable."),
 		letters:    desc("mails_total", "E-mails to users that were sent, or dropped.", "result"),
@@ -330,6 +331,9 @@ func (c *serviceCollector) collectStore(network string, stored kv.Stats, to scra
 		to.gauge(g.free, float64(*stored.FreeBytes), network)
 	}
 	to.gauge(g.backlog, float64(stored.Backlog), network)
+	if stored.KeepsRows != nil {
+		to.gauge(g.keepsRows, truth(*stored.KeepsRows), network)
+	}
 	to.counter(g.storeReads, uint64(stored.Reads), network)
 	to.counter(g.roundTrips, uint64(stored.RoundTrips), network)
 	to.counter(g.cacheReads, uint64(stored.CacheHits), network, "hit")
