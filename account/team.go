@@ -87,16 +87,25 @@ func (a *Accounts) CreateTeam(ctx context.Context, name string, owner ID) (Accou
 	if err := checkTeamName(name); err != nil {
 		return Account{}, err
 	}
-	a.write.Lock()
-	defer a.write.Unlock()
-	if _, err := a.memberNamed(owner.String()); err != nil {
-		return Account{}, err
-	}
 	by := actorOf(ctx).Account
-	if err := a.mayBecome(TeamOwner, owner, by); err != nil {
+	mayCreate := func() error {
+		if _, err := a.memberNamed(owner.String()); err != nil {
+			return err
+		}
+		return a.mayBecome(TeamOwner, owner, by)
+	}
+	if err := mayCreate(); err != nil { // before others have to wait
 		return Account{}, err
 	}
 	if err := a.countActor(ctx); err != nil {
+		return Account{}, err
+	}
+	unlock, err := a.lockToCreate(ctx)
+	if err != nil {
+		return Account{}, err
+	}
+	defer unlock()
+	if err := mayCreate(); err != nil { // with the teams of other processes
 		return Account{}, err
 	}
 	if !by.IsZero() && !a.isOperator(by) {
@@ -255,6 +264,18 @@ func (a *Accounts) mayBecome(role TeamRole, member, by ID) error {
 		return fmt.Errorf("%w: the account owns as many teams as it may own (%d)", ErrTooMany, most)
 	}
 	return nil
+}
+
+// mayBecomeNow is mayBecome with what other processes of a shared store have changed. The write lock is held, and the lock of
+// changes.
+func (a *Accounts) mayBecomeNow(ctx context.Context, role TeamRole, member, by ID) error {
+	if err := a.mayBecome(role, member, by); err != nil || role != TeamOwner {
+		return err
+	}
+	if err := a.catchUpIfUncertain(ctx); err != nil {
+		return err
+	}
+	return a.mayBecome(role, member, by)
 }
 
 func (a *Accounts) isOperator(id ID) bool {

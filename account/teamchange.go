@@ -48,20 +48,20 @@ func (a *Accounts) AddMember(ctx context.Context, team ID, idOrEmail string, rol
 		return Account{}, err
 	}
 	return a.changeTeam(ctx, team, fmt.Sprintf("add %s %s to", role, member.ID), onceDurable, func(t *teamRecord) error {
-		return a.join(t, member.ID, role, actorOf(ctx).Account)
+		return a.join(ctx, t, member.ID, role, actorOf(ctx).Account)
 	})
 }
 
 // join adds a member to a team that another account, or the shell (the zero ID), has added or
 // invited.
-func (a *Accounts) join(t *teamRecord, member ID, role TeamRole, by ID) error {
+func (a *Accounts) join(ctx context.Context, t *teamRecord, member ID, role TeamRole, by ID) error {
 	if t.find(member) >= 0 {
 		return invalid(FieldEmail, "the account is a member of the team already")
 	}
 	if len(t.Members) >= maxMembers {
 		return fmt.Errorf("%w: the team has %d members, and may have %d: remove one first", ErrTooMany, len(t.Members), maxMembers)
 	}
-	if err := a.mayBecome(role, member, by); err != nil {
+	if err := a.mayBecomeNow(ctx, role, member, by); err != nil {
 		return err
 	}
 	t.Members = append(t.Members, a.newMember(member, role))
@@ -87,7 +87,7 @@ func (a *Accounts) SetMemberRole(ctx context.Context, team, member ID, role Team
 		m := t.Members[i]
 		if role.Includes(m.Role) {
 			t.Members[i].Role = role
-			return a.mayBecome(role, member, actorOf(ctx).Account)
+			return a.mayBecomeNow(ctx, role, member, actorOf(ctx).Account)
 		}
 		// Another membership, so that a process which does not know yet cannot restore the role.
 		t.end(i)
@@ -173,7 +173,7 @@ func (a *Accounts) joinWith(ctx context.Context, h hash, member ID) (Account, er
 			return err // used concurrently
 		}
 		t.Joined = &joinedRecord{h, member}
-		return a.join(t, member, i.TeamRole, i.By)
+		return a.join(ctx, t, member, i.TeamRole, i.By)
 	})
 }
 

@@ -1,0 +1,72 @@
+package account
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A user owns as many teams as one may, also when the teams are created, joined and given at two processes of which neither has
+// read what the other has changed.
+func TestLimitOfTeamsAtTwoProcesses(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	processes := func() (here, there *Accounts) {
+		return openAccounts(t, store, Config{Shared: true, Teams: 1}), openAccounts(t, store, Config{Shared: true, Teams: 1})
+	}
+	ctx := t.Context()
+	here, _ := processes()
+	account := func(email string) Account {
+		t.Helper()
+		_, a, err := here.Create(ctx, NewAccount{Email: email})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first, second := account(somebody), account("second@example.org")
+	here, there := processes()
+	team, err := here.CreateTeam(as(ctx, first), "stone", first.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.CreateTeam(as(ctx, first), "granite", first.ID); !errors.Is(err, ErrTooMany) {
+		t.Errorf("a second team, created at the other process: %v", err)
+	}
+	if _, err := here.AddMember(as(ctx, first), team.ID, second.Email, TeamViewer); err != nil {
+		t.Fatal(err)
+	}
+	here, there = processes()
+	if _, err := there.CreateTeam(as(ctx, second), "marble", second.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.SetMemberRole(as(ctx, first), team.ID, second.ID, TeamOwner); !errors.Is(err, ErrTooMany) {
+		t.Errorf("the owner of a team of the other process is made an owner: %v", err)
+	}
+	if _, err := here.RemoveMember(as(ctx, first), team.ID, second.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.AddMember(as(ctx, first), team.ID, second.Email, TeamOwner); !errors.Is(err, ErrTooMany) {
+		t.Errorf("the owner of a team of the other process is added as an owner: %v", err)
+	}
+}
+
+// A team more than a user may own is refused without the lock for which all other changes wait.
+func TestRefusedTeamsAreCheap(t *testing.T) {
+	store := &locked{Store: openStore(t, vfs.NewMem())}
+	a := openAccounts(t, store, Config{Shared: true, Teams: 1})
+	_, user, err := a.Create(t.Context(), NewAccount{Email: somebody})
+	if err == nil {
+		_, err = a.CreateTeam(as(t.Context(), user), "stone", user.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := store.times.Load()
+	if _, err := a.CreateTeam(as(t.Context(), user), "granite", user.ID); !errors.Is(err, ErrTooMany) {
+		t.Errorf("a second team: %v", err)
+	}
+	if n := store.times.Load() - before; n != 0 {
+		t.Errorf("the lock was taken %d times to refuse a team", n)
+	}
+}
