@@ -217,10 +217,22 @@ func (a *Archive) Removed(ctx context.Context) (Extent, bool, error) {
 	return readExtentOf(ctx, a.store, pointerRemoved)
 }
 
-// SetRemoved durably records that everything older than e is removed.
+// SetRemoved durably records that everything older than e is removed. Then nothing is left either of blocks that an [Older] has
+// added, unless it was interrupted below the blocks from which rows were removed.
 func (a *Archive) SetRemoved(ctx context.Context, e Extent) error {
+	from, _, err := a.Removed(ctx)
+	if err != nil {
+		return err
+	}
+	lowest, added, err := readOlder(ctx, a.store)
+	if err != nil {
+		return err
+	}
 	batch := a.store.NewBatch()
 	batch.SetPointer(pointerRemoved, appendExtent(nil, e))
+	if added && lowest >= from.Blocks && lowest < e.Blocks {
+		SetOlder(batch, e.Blocks)
+	}
 	return a.writeDurably(ctx, batch)
 }
 
