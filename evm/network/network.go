@@ -76,8 +76,13 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 			_, n.checked.runPool = n.newPool(s.Name)
 		}
 	}
+	if n.watched != nil {
+		if methods, err = n.agreed(ctx, methods); err != nil {
+			return nil, err
+		}
+	}
 	if n.watched != nil && n.tip != nil {
-		return n.serveWatched(ctx, s, methods)
+		return methods, n.passOn(ctx, s)
 	}
 	if !n.reading {
 		n.retention = n.keep(s)
@@ -100,17 +105,21 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	return methods, err
 }
 
-// serveWatched prepares a network that another process follows.
-func (n *network) serveWatched(ctx context.Context, s family.Service, methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
+// agreed has a network that another process writes agree with the other readers. That also lets a process that removes rows know of
+// it. A network that answers from stored blocks takes part whether or not clients see a tip that was executed.
+func (n *network) agreed(ctx context.Context, methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
 	if err := n.watched.Join(ctx); err != nil {
 		return nil, err
 	}
-	if len(n.entries.Source) > 0 && n.entries.Pool != poolNone {
-		if err := n.pass(ctx, s); err != nil {
-			return nil, err
-		}
-	}
 	return methods.After(n.watched.Current)
+}
+
+// passOn prepares a network that another process follows to pass transactions to its nodes.
+func (n *network) passOn(ctx context.Context, s family.Service) error {
+	if len(n.entries.Source) == 0 || n.entries.Pool == poolNone {
+		return nil
+	}
+	return n.pass(ctx, s)
 }
 
 // syncing is what eth_syncing answers.
