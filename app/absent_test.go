@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/account/control"
 	"ashlar/app/config"
 	"ashlar/app/store"
 )
@@ -38,7 +39,7 @@ func TestHostOfAnAbsentNetwork(t *testing.T) {
 				}
 			}
 			check(http.StatusOK)
-			_, release, err := s.LendNetwork(t.Context(), "second")
+			_, release, err := s.LendNetwork(t.Context(), control.Borrowing{Network: "second"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,7 @@ func TestHostOfARemovedNetwork(t *testing.T) {
 	}
 	for range 2 {
 		check("served", http.StatusOK)
-		_, release, err := s.LendNetwork(t.Context(), "second")
+		_, release, err := s.LendNetwork(t.Context(), control.Borrowing{Network: "second"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/account/control"
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/kv"
@@ -189,7 +190,7 @@ func TestWrongConfigurationOfANetwork(t *testing.T) {
 // and the server is not ready.
 func TestNotTakenBack(t *testing.T) {
 	s, _ := served(t, func(c *config.Config) { makeStored(t, c.Data, "evm", "second") })
-	_, release, err := s.LendNetwork(t.Context(), "second")
+	_, release, err := s.LendNetwork(t.Context(), control.Borrowing{Network: "second"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func TestNotTakenBack(t *testing.T) {
 // the server may have it back. That is no failure of the server, which stays ready.
 func TestTakenBackInUse(t *testing.T) {
 	s, _ := served(t, func(c *config.Config) { makeStored(t, c.Data, "evm", "second") })
-	_, release, err := s.LendNetwork(t.Context(), "second")
+	_, release, err := s.LendNetwork(t.Context(), control.Borrowing{Network: "second"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +269,7 @@ func TestAddFails(t *testing.T) {
 // afterwards, or if it is served already.
 func TestNotWantedBack(t *testing.T) {
 	s, _ := served(t, func(c *config.Config) { makeStored(t, c.Data, "evm", "second") })
-	_, release, err := s.LendNetwork(t.Context(), "second")
+	_, release, err := s.LendNetwork(t.Context(), control.Borrowing{Network: "second"})
 	if err != nil {
 		t.Fatal(err)
 	}

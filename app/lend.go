@@ -66,7 +66,8 @@ func (l *loans) end(name string, back chan struct{}) {
 //
 // Every request has a time limit, so the wait is bounded, unless a backup or a
 // snapshot copies the network: then it lasts until that is done.
-func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borrowed, release func(context.Context) error, err error) {
+func (s *Service) LendNetwork(ctx context.Context, what control.Borrowing) (b control.Borrowed, release func(context.Context) error, err error) {
+	name := what.Network
 	if slices.Contains(s.Pinned, name) {
 		return b, nil, fmt.Errorf("network %s: it is the demo's, which ends with the demo", name)
 	}
@@ -84,6 +85,9 @@ func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borro
 			end()
 		}
 	}()
+	if err = s.lendable(what); err != nil {
+		return b, nil, err
+	}
 	n, err := s.hide(name)
 	if err != nil {
 		return b, nil, err
@@ -101,6 +105,19 @@ func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borro
 	slog.Info("network out of service", "network", name)
 	_, b.Listed = s.current.Load().Networks[name]
 	return b, func(ctx context.Context) error { defer end(); return s.takeBack(ctx, name) }, nil
+}
+
+// lendable returns why a network stays in service: neither the command nor this server could open a store that refuses writes.
+// One that is to be removed makes space, unless it has failed: then it stays locked until this process ends.
+func (s *Service) lendable(what control.Borrowing) error {
+	n := s.Network(what.Network)
+	if n == nil || n.store == nil {
+		return nil
+	}
+	if refused := n.store.Stats().Refused; refused != nil && (!what.Remove || errors.Is(refused, kv.ErrFailed)) {
+		return fmt.Errorf("network %s stays in service: its store refuses writes: %w", n.Name, refused)
+	}
+	return nil
 }
 
 // hide makes a served network invisible to clients.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestLendNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	b, loan, err := client.BorrowNetwork(t.Context(), "second")
+	b, loan, err := client.BorrowNetwork(t.Context(), control.Borrowing{Network: "second"})
 	if err != nil || b.Listed {
 		t.Fatalf("borrow: %+v, %v", b, err)
 	}
@@ -124,7 +125,7 @@ func TestLendNetworkTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	_, first, err := client.BorrowNetwork(t.Context(), "demo")
+	_, first, err := client.BorrowNetwork(t.Context(), control.Borrowing{Network: "demo"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,10 @@ func TestLendNetworkTwice(t *testing.T) {
 		err  error
 	}
 	waited := make(chan borrowed)
-	go func() { _, loan, err := client.BorrowNetwork(t.Context(), "demo"); waited <- borrowed{loan, err} }()
+	go func() {
+		_, loan, err := client.BorrowNetwork(t.Context(), control.Borrowing{Network: "demo"})
+		waited <- borrowed{loan, err}
+	}()
 	select {
 	case b := <-waited:
 		t.Fatalf("it did not wait for the first: %v", b.err)
@@ -179,7 +183,7 @@ func TestLendNetworkGivenUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	lent := make(chan error)
-	go func() { _, _, err := s.LendNetwork(ctx, "demo"); lent <- err }()
+	go func() { _, _, err := s.LendNetwork(ctx, control.Borrowing{Network: "demo"}); lent <- err }()
 	eventually(t, func() bool { return s.Network("demo") == nil })
 	cancel()
 	if err := <-lent; !errors.Is(err, context.Canceled) {
@@ -241,5 +245,71 @@ func TestAddNetworkReadsTheConfigurationAgain(t *testing.T) {
 	response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("at its host: status %d", response.StatusCode)
+	}
+}
+
+// refusing is a store that refuses writes, once there is a reason.
+type refusing struct {
+	kv.Store
+	why *atomic.Pointer[error]
+}
+
+func (r refusing) Stats() kv.Stats {
+	stats := r.Store.Stats()
+	if why := r.why.Load(); why != nil {
+		stats.Refused = *why
+	}
+	return stats
+}
+
+// refusingStores are stores of networks that are refusing.
+type refusingStores struct {
+	store.Stores
+	why *atomic.Pointer[error]
+}
+
+func (s refusingStores) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
+	opened, err := s.Stores.OpenNetwork(name, o)
+	return refusing{opened, s.why}, err
+}
+
+// TestLendRefusingNetwork: a network whose store refuses writes stays in service, because neither a command nor the server could
+// open it again. It can be removed on a full disk, which makes space.
+func TestLendRefusingNetwork(t *testing.T) {
+	c := config.Default()
+	c.Data, c.Listen, c.Operator = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	makeNetwork(t, c.Data)
+	why := new(atomic.Pointer[error])
+	s, key, stop := runningWith(t, c, func(s *Service) { s.stores = refusingStores{s.stores, why} })
+	defer stop()
+	makeStored(t, c.Data, "evm", "second")
+	if err := s.AddNetwork(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		why  error
+		what control.Borrowing
+		lent bool
+	}{
+		{kv.ErrFull, control.Borrowing{Network: "second"}, false},
+		{kv.ErrFailed, control.Borrowing{Network: "second"}, false},
+		{kv.ErrFailed, control.Borrowing{Network: "second", Remove: true}, false},
+		{kv.ErrFull, control.Borrowing{Network: "second", Remove: true}, true},
+	} {
+		why.Store(&test.why)
+		_, release, err := s.LendNetwork(t.Context(), test.what)
+		if test.lent {
+			if err != nil {
+				t.Fatalf("%+v: %v", test, err)
+			}
+			if err := release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if !errors.Is(err, test.why) {
+			t.Errorf("%+v: %v, want %v", test, err, test.why)
+		}
+		post(t, "http://"+s.Addr().String()+"/second/v3/"+key, blockNumber, http.StatusOK)
 	}
 }

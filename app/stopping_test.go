@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"ashlar/account/control"
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/internal/await"
@@ -53,7 +54,7 @@ func TestStopWhileNetworkIsAdded(t *testing.T) {
 		t.Errorf("the network is added to a service that stops: %v", err)
 	}
 	lent := make(chan error, 1)
-	go func() { _, _, err := s.LendNetwork(t.Context(), "second"); lent <- err }()
+	go func() { _, _, err := s.LendNetwork(t.Context(), control.Borrowing{Network: "second"}); lent <- err }()
 	if err := await.Receive(t, "the end of a network that never ran", lent); err != nil {
 		t.Error(err)
 	}

@@ -22,7 +22,14 @@ func (c *Client) AddNetwork(ctx context.Context, name string) error {
 }
 
 // borrowNetwork takes a network out of service.
-var borrowNetwork = loan[networkRequest, Borrowed]{"/networks/borrow"}
+var borrowNetwork = loan[Borrowing, Borrowed]{"/networks/borrow"}
+
+// Borrowing says which network is taken out of service.
+type Borrowing struct {
+	Network string `json:"network"`
+	// Remove means that the command removes the network, so the server need not be able to open it again.
+	Remove bool `json:"remove,omitempty"`
+}
 
 // Borrowed describes a network that was taken out of service.
 type Borrowed struct {
@@ -33,7 +40,7 @@ type Borrowed struct {
 // BorrowNetwork makes the server take a network out of service and close it, once the
 // requests under way are answered. When the loan is closed, the server serves the network
 // again if it is still stored. It returns ErrNotServed if the server does not serve it.
-func (c *Client) BorrowNetwork(ctx context.Context, name string) (Borrowed, *Loan, error) {
-	_, b, l, err := borrowNetwork.ask(ctx, c, networkRequest{name})
+func (c *Client) BorrowNetwork(ctx context.Context, what Borrowing) (Borrowed, *Loan, error) {
+	_, b, l, err := borrowNetwork.ask(ctx, c, what)
 	return b, l, err
 }

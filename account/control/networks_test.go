@@ -56,12 +56,12 @@ func TestInterruptedCommandKeepsItsNetwork(t *testing.T) {
 	dir := t.TempDir()
 	service, _ := openService(t)
 	given := make(chan struct{})
-	stop := serveProcess(t, dir, service, Process{LendNetwork: func(context.Context, string) (Borrowed, func(context.Context) error, error) {
+	stop := serveProcess(t, dir, service, Process{LendNetwork: func(context.Context, Borrowing) (Borrowed, func(context.Context) error, error) {
 		return Borrowed{}, func(context.Context) error { close(given); return nil }, nil
 	}})
 	defer stop()
 	ctx, interrupt := context.WithCancel(t.Context())
-	_, loan, err := dial(t, dir).BorrowNetwork(ctx, "demo")
+	_, loan, err := dial(t, dir).BorrowNetwork(ctx, Borrowing{Network: "demo"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestBorrowingIsInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	service, _ := openService(t)
 	asked := make(chan struct{})
-	stop := serveProcess(t, dir, service, Process{LendNetwork: func(ctx context.Context, _ string) (Borrowed, func(context.Context) error, error) {
+	stop := serveProcess(t, dir, service, Process{LendNetwork: func(ctx context.Context, _ Borrowing) (Borrowed, func(context.Context) error, error) {
 		close(asked)
 		<-ctx.Done()
 		return Borrowed{}, nil, ctx.Err()
@@ -90,7 +90,7 @@ func TestBorrowingIsInterrupted(t *testing.T) {
 	defer stop()
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	go func() { <-asked; interrupt(errors.New("terminated")) }() // SIGTERM has a cause of its own
-	if _, _, err := dial(t, dir).BorrowNetwork(ctx, "demo"); !errors.Is(err, context.Canceled) {
+	if _, _, err := dial(t, dir).BorrowNetwork(ctx, Borrowing{Network: "demo"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
 }
@@ -102,17 +102,17 @@ func TestBorrowedNetworkIsGivenBack(t *testing.T) {
 		dir := t.TempDir()
 		service, _ := openService(t)
 		given := make(chan error, 1) // the context's error when the network is given back
-		stop := serveProcess(t, dir, service, Process{LendNetwork: func(_ context.Context, name string) (Borrowed, func(context.Context) error, error) {
-			if name != "demo" {
-				return Borrowed{}, nil, fmt.Errorf("network %q: %w", name, ErrNotServed)
+		stop := serveProcess(t, dir, service, Process{LendNetwork: func(_ context.Context, what Borrowing) (Borrowed, func(context.Context) error, error) {
+			if what.Network != "demo" {
+				return Borrowed{}, nil, fmt.Errorf("network %q: %w", what.Network, ErrNotServed)
 			}
 			return Borrowed{Listed: true}, func(ctx context.Context) error { given <- ctx.Err(); return nil }, nil
 		}})
 		client := dial(t, dir)
-		if _, _, err := client.BorrowNetwork(t.Context(), "other"); !errors.Is(err, ErrNotServed) {
+		if _, _, err := client.BorrowNetwork(t.Context(), Borrowing{Network: "other"}); !errors.Is(err, ErrNotServed) {
 			t.Errorf("another network: %v, expected %v", err, ErrNotServed)
 		}
-		borrowed, loan, err := client.BorrowNetwork(t.Context(), "demo")
+		borrowed, loan, err := client.BorrowNetwork(t.Context(), Borrowing{Network: "demo"})
 		if err != nil || !borrowed.Listed {
 			t.Fatalf("%+v, %v", borrowed, err)
 		}

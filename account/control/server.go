@@ -38,7 +38,7 @@ type Process struct {
 	// LendNetwork takes a network out of service and closes it. It returns ErrNotServed if
 	// the network is not served. release serves the network again, unless its context is
 	// done.
-	LendNetwork func(ctx context.Context, name string) (b Borrowed, release func(context.Context) error, err error)
+	LendNetwork func(ctx context.Context, what Borrowing) (b Borrowed, release func(context.Context) error, err error)
 }
 
 // ErrInUse means that another server has its control socket in the data directory.
@@ -100,8 +100,8 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 		return nothing{}, s.process.AddNetwork(ctx, in.Network)
 	})
 	readDashboard.serve(mux, func(ctx context.Context, _ nothing) (string, error) { return s.service.Dashboard(ctx) })
-	borrowNetwork.serve(ctx, mux, func(ctx context.Context, in networkRequest) (Borrowed, func(context.Context) error, error) {
-		return s.process.LendNetwork(ctx, in.Network)
+	borrowNetwork.serve(ctx, mux, func(ctx context.Context, what Borrowing) (Borrowed, func(context.Context) error, error) {
+		return s.process.LendNetwork(ctx, what)
 	})
 	readStatus.serve(mux, func(ctx context.Context, _ nothing) (json.RawMessage, error) {
 		status, err := s.process.Status(ctx)

@@ -70,7 +70,7 @@ func RemoveNetwork(ctx context.Context, data, name string) (listed bool, err err
 	if err := dir.CheckRemovable(name); err != nil { // before the server takes it out of service in vain
 		return false, err
 	}
-	p, err := pause(ctx, data, name)
+	p, err := pause(ctx, data, control.Borrowing{Network: name, Remove: true})
 	if err != nil {
 		return false, err
 	}

@@ -21,13 +21,13 @@ type paused struct {
 
 // pause has the running server of a data directory take a network out of service, if it
 // serves it, until the process ends or calls resume or close.
-func pause(ctx context.Context, data, name string) (p paused, err error) {
+func pause(ctx context.Context, data string, what control.Borrowing) (p paused, err error) {
 	client, err := control.Dial(ctx, data)
 	if err != nil {
 		return p, nil // no server is running
 	}
-	p = paused{name: name, client: client}
-	if p.Borrowed, p.loan, err = client.BorrowNetwork(ctx, name); err == nil {
+	p = paused{name: what.Network, client: client}
+	if p.Borrowed, p.loan, err = client.BorrowNetwork(ctx, what); err == nil {
 		return p, nil
 	}
 	if errors.Is(err, control.ErrNotServed) {
@@ -61,7 +61,7 @@ func duringPause(ctx context.Context, c config.Config, name string, wanted bool,
 	if !wanted || c.Data == "" {
 		return withPauseNamed(work())
 	}
-	p, err := pause(ctx, c.Data, name)
+	p, err := pause(ctx, c.Data, control.Borrowing{Network: name})
 	if err != nil {
 		return err
 	}

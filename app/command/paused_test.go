@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/account/control"
 	"ashlar/internal/await"
 	"ashlar/internal/vectors"
 	"ashlar/kv"
@@ -70,7 +71,7 @@ func TestWorkOnServedNetworks(t *testing.T) {
 	if listed, err := RemoveNetwork(t.Context(), data, "l2"); err != nil || listed {
 		t.Errorf("remove: listed %t, %v", listed, err)
 	}
-	p, err := pause(t.Context(), data, "l2")
+	p, err := pause(t.Context(), data, control.Borrowing{Network: "l2"})
 	if err != nil || p.client != nil {
 		t.Errorf("pause of a network that is gone: %v", err)
 	}
