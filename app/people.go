@@ -33,6 +33,7 @@ type people struct {
 	mail     *mail.Sender           // nil if no mail server is configured
 	provider *oidc.Provider         // nil if none is configured
 	group    *limit.Group           // nil if no other process uses the accounts
+	claim    *claim                 // to the name under which it counts usage; nil likewise
 	unread   *atomic.Pointer[error] // why changes are not exchanged with other processes; nil: they are
 }
 
@@ -76,13 +77,18 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	if p.accounts, err = account.OpenAccounts(ctx, opened, accounts); err == nil {
 		p.keys, err = account.OpenKeyring(ctx, p.accounts)
 	}
+	board, shared := opened.(kv.Board)
+	if err == nil && shared && node != "" {
+		p.group = limit.NewGroup(board)
+		if p.claim, err = claimName(ctx, board, node); err == nil {
+			node = p.claim.name
+		}
+	}
 	if err == nil {
 		p.usage, err = openUsage(ctx, opened, c, node, p.keys.Known)
 	}
-	if board, ok := opened.(limit.Board); ok && err == nil && node != "" {
-		p.group = limit.NewGroup(board)
-	}
 	if err != nil {
+		p.claim.close()
 		return people{}, errors.Join(err, opened.Close())
 	}
 	p.accounts.Attach(p.usage, p.sessions, p.failures)

@@ -378,6 +378,7 @@ func (s *Service) Close() error {
 		s.workers.Close()
 	}
 	if s.people.store != nil {
+	s.claim.close()
 		failed = append(failed, s.people.store.Close())
 	}
 	if s.tracer != nil {

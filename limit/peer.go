@@ -23,7 +23,7 @@ func (g *Group) read(posts map[string][]byte, now time.Time) (fresh []*peer) {
 	defer g.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(posts)) { // a post of the day comes after the last round's
 		from, whole := strings.CutSuffix(name, daySuffix)
-		if from == g.name {
+		if from == g.name || strings.HasPrefix(from, OtherPosts) {
 			continue
 		}
 		decoded, err := decodePost(posts[name])

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// OtherPosts begins the names of posts on the board that are not those of a Group.
+const OtherPosts = "node "
+
 // daySuffix ends the names of posts of a whole day.
 const daySuffix = " day"
 
