@@ -45,7 +45,8 @@ type Service struct {
 	stores store.Stores
 	people
 	serving   sync.Mutex
-	networks  []*Network // guarded by serving; replaced, never changed, once the service is open
+	networks  []*Network    // guarded by serving; replaced, never changed, once the service is open
+	holdTime  time.Duration // how long a standby keeps leases at least while it waits for another one; leaseWait, or less in tests
 	leftOut   unservedNetworks
 	lent      loans
 	known     map[string]bool // guarded by adding: names of networks whose hosts no other network may answer at
@@ -68,7 +69,7 @@ type Service struct {
 // Open opens the data directory and the listeners. public is an open public listener, or
 // nil. The service must be run or stopped, and then closed.
 func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, error) {
-	s := &Service{config: c, public: public, added: make(chan *Network), begun: make(chan struct{}), stopping: make(chan struct{})}
+	s := &Service{config: c, public: public, holdTime: leaseWait, added: make(chan *Network), begun: make(chan struct{}), stopping: make(chan struct{})}
 	s.current.Store(&c)
 	if public == nil {
 		if err := c.CheckListeners(Families()); err != nil {
@@ -149,7 +150,7 @@ func (s *Service) open(ctx context.Context) error {
 	if s.people, err = openPeople(ctx, data, s.config.Accounts, node, retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())); err != nil {
 		return err
 	}
-	if err := s.openFirst(ctx, names); err != nil {
+	if err := s.openHolding(ctx, names); err != nil {
 		return err
 	}
 	return s.listen(ctx)
@@ -377,8 +378,8 @@ func (s *Service) Close() error {
 	if s.workers != nil {
 		s.workers.Close()
 	}
-	if s.people.store != nil {
 	s.claim.close()
+	if s.people.store != nil {
 		failed = append(failed, s.people.store.Close())
 	}
 	if s.tracer != nil {
