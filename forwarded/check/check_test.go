@@ -61,6 +61,14 @@ func TestRecordedBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, "block", want, got)
+	for i, tx := range want["transactions"].([]any) {
+		sent := tx.(map[string]any)
+		for name := range got["transactions"].([]any)[i].(map[string]any) {
+			if _, ok := sent[name]; !ok && name != "blockTimestamp" {
+				t.Errorf("transaction %d has %s, which its nodes do not send", i, name)
+			}
+		}
+	}
 	for i, one := range receipts {
 		text, err := b.ReceiptJSON(one)
 		if err != nil {
@@ -72,6 +80,31 @@ func TestRecordedBlock(t *testing.T) {
 	}
 	if gas := receipts[2].GasUsed; gas != 0x18f7d-0x10994 || receipts[5].Logs[0].Index != 3 {
 		t.Errorf("gas %d, index of the last log %d", gas, receipts[5].Logs[0].Index)
+	}
+}
+
+// Nodes send isSystemTx only of a deposit that is a transaction of the system, as all were before Regolith.
+func TestSystemDeposit(t *testing.T) {
+	for _, system := range []bool{false, true} {
+		raw := map[string]any{
+			"type": "0x7e", "sourceHash": common.Hash{1}, "from": common.Address{2}, "value": "0x0", "gas": "0x1", "input": "0x", "isSystemTx": system,
+		}
+		text, err := json.Marshal(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := decodeDeposit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &Block{Header: &types.Header{Number: big.NewInt(1)}, Transactions: []Transaction{tx}}
+		made, err := b.TransactionJSON(0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(made), `"isSystemTx":true`); got != system || !system && strings.Contains(string(made), "isSystemTx") {
+			t.Errorf("isSystemTx %t: %s", system, made)
+		}
 	}
 }
 

@@ -121,7 +121,10 @@ func (b *Block) TransactionJSON(i int, receipts []*Receipt) (json.RawMessage, er
 	if d := tx.deposit; d != nil {
 		members = map[string]any{
 			"type": hexutil.Uint64(depositType), "sourceHash": d.SourceHash, "to": d.To, "value": (*hexutil.Big)(d.Value), "gas": hexutil.Uint64(d.Gas),
-			"isSystemTx": d.IsSystem, "input": hexutil.Bytes(d.Data), "hash": tx.Hash, "gasPrice": "0x0", "v": "0x0", "r": "0x0", "s": "0x0", "nonce": "0x0",
+			"input": hexutil.Bytes(d.Data), "hash": tx.Hash, "gasPrice": "0x0", "v": "0x0", "r": "0x0", "s": "0x0", "nonce": "0x0",
+		}
+		if d.IsSystem { // else nodes leave it out
+			members["isSystemTx"] = true
 		}
 		if d.Mint != nil {
 			members["mint"] = (*hexutil.Big)(d.Mint)
