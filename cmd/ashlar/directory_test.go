@@ -114,7 +114,7 @@ func TestRefusedDirectory(t *testing.T) {
 			dataDirectory.network, networkCommands, []string{"network a", "unknown format major version 999"}},
 		{"network of another chain", nil, dataDirectory.network,
 			func(d dataDirectory) [][]string { return [][]string{d.importing(d.otherGenesis)} },
-			[]string{"network a", "holds another chain: its genesis is 0x", "expected 0x"}},
+			[]string{"network a", "holds another chain: its genesis is 0x", "expected 0x", "want the genesis with which the network was created"}},
 		{"API keys in the place of a network",
 			func(t *testing.T, d dataDirectory) {
 				if err := os.RemoveAll(d.network()); err != nil {

@@ -51,6 +51,9 @@ var (
 	ErrOtherChain = errors.New("archive: holds another chain")
 )
 
+// wantedGenesis says what to do about ErrOtherChain.
+const wantedGenesis = "(want the genesis with which the network was created, or remove the network to begin it anew)"
+
 // Archive is the settled history of one network.
 type Archive struct {
 	History
@@ -128,7 +131,7 @@ func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) erro
 		return err
 	}
 	if err := CheckSchedule(a.genesis.Config, genesis.Config, head.Number, header.Time); err != nil {
-		return fmt.Errorf("%w (want the genesis with which the network was created, or remove the network to begin it anew)", err)
+		return fmt.Errorf("%w %s", err, wantedGenesis)
 	}
 	return writeGenesis(ctx, store, genesis, a.form)
 }
@@ -269,7 +272,7 @@ func acceptGenesis(ctx context.Context, store kv.Reader, genesis *core.Genesis) 
 		return err
 	}
 	if want := genesis.ToBlock().Hash(); first.Hash != want {
-		return fmt.Errorf("%w: its genesis is %#x, expected %#x", ErrOtherChain, first.Hash, want)
+		return fmt.Errorf("%w: its genesis is %#x, expected %#x %s", ErrOtherChain, first.Hash, want, wantedGenesis)
 	}
 	return nil
 }
