@@ -29,7 +29,7 @@ type operator struct {
 func listenOperator(ctx context.Context, address string, s *Service) (*operator, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("operator's listener: %w", err)
+		return nil, fmt.Errorf("operator's listener: %w (want another address: the entry operator)", err)
 	}
 	return &operator{listener, s}, nil
 }

@@ -217,7 +217,7 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	}
 	at.Listener = s.public
 	if s.server, err = gateway.Listen(ctx, at, s.handler); err != nil {
-		return err
+		return fmt.Errorf("%w (want another address: the entry listen, or --listen)", err)
 	}
 	if s.config.Operator != "" {
 		if s.operator, err = listenOperator(ctx, s.config.Operator, s); err != nil {
