@@ -32,6 +32,8 @@ type Status struct {
 	AccountsUnreadable []string `json:"accountsUnreadable,omitempty"`
 	// Process is the server's; nil if none is running.
 	Process *Process `json:"process,omitempty"`
+	// NoServer says that no server answered for the data directory, so this is what its stores hold.
+	NoServer bool `json:"-"`
 }
 
 // Unreadable is a network whose status cannot be read.

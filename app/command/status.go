@@ -27,6 +27,7 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 		if all, running, err := serverStatus(ctx, c.Data); running {
 			return all, err
 		}
+		all.NoServer = true
 	}
 	names, err := data.List(ctx)
 	if err != nil {

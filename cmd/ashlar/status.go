@@ -113,6 +113,8 @@ func printStatus(status app.Status, last *earlier) error {
 	}
 	if p := status.Process; p != nil {
 		fmt.Fprintln(stdout(), processText(p, last))
+	} else if status.NoServer {
+		fmt.Fprintln(stdout(), "no server answers; this is what the stores hold")
 	}
 	printProblems(status)
 	return nil
@@ -226,7 +228,7 @@ func behind(blocks uint64, c *family.CatchUp) string {
 	return text
 }
 
-// printLightClient prints what a network's light client sees, and which nodes are of no use to it.
+// printLightClient prints what a network's light client sees, and which nodes it does not use.
 func printLightClient(network string, light *family.LightClientStatus) {
 	fmt.Fprintf(stdout(), "%s has a light client: head in slot %d, finalized slot %d, present slot %d\n", network, light.Head, light.Finalized, light.Slot)
 	if light.PeriodsBehind > 1 {

@@ -74,6 +74,9 @@ func TestStatusOfNothing(t *testing.T) {
 	if code, out := runCommand(t, "status", "--data", dir, "--json"); code != 0 || !strings.Contains(out, `"networks": []`) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
+	if code, out := runCommand(t, "status", "--data", dir); code != 0 || !strings.Contains(out, "\nno server answers; ") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
 }
 
 // TestBehind: a network that does not come nearer to the head has no remaining time, not even 0s.
