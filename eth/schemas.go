@@ -32,7 +32,11 @@ var (
 	topics    = schema.Array(schema.AnyOf(Hash, schema.Array(schema.OrNull(Hash)), schema.Null))
 
 	Filter = schema.Object(nil, schema.Members{
-		"fromBlock": BlockNumber, "toBlock": BlockNumber, "blockHash": Hash, "address": Addresses, "topics": topics,
+		"fromBlock": BlockNumber.Described("The first block; latest by default."),
+		"toBlock":   BlockNumber.Described("The last block; latest by default."),
+		"blockHash": Hash.Described("The only block, in place of fromBlock and toBlock."),
+		"address":   Addresses.Described("The contract that emitted the logs, or a list of such contracts; all by default."),
+		"topics":    topics.Described("What the topics are, by position: a hash, a list of which any fits, or null for all. Later topics may be anything."),
 	}).Named("Filter", "Which logs are wanted: those of some blocks, addresses and topics.")
 
 	AccessList = schema.Array(schema.Object(schema.Members{

@@ -52,9 +52,11 @@ var (
 	}).Named("Transaction", "A transaction. Its place is null while it is pending.")
 
 	logSchema = schema.Object(schema.Members{
-		"address": eth.Address, "topics": schema.Array(eth.Hash), "data": eth.Data, "removed": schema.Boolean,
+		"address": eth.Address.Described("The contract that emitted the log."), "topics": schema.Array(eth.Hash),
+		"data": eth.Data, "removed": schema.Boolean.Described("Whether the log's block has left the chain."),
 		"blockNumber": eth.QuantityOrNull, "blockHash": schema.OrNull(eth.Hash), "blockTimestamp": eth.QuantityOrNull,
-		"transactionHash": schema.OrNull(eth.Hash), "transactionIndex": eth.QuantityOrNull, "logIndex": eth.QuantityOrNull,
+		"transactionHash": schema.OrNull(eth.Hash), "transactionIndex": eth.QuantityOrNull,
+		"logIndex": eth.QuantityOrNull.Described("The log's place in the block, from 0."),
 	}, nil).Named("Log", "A log. Its place is null while it is pending; `removed` says that its block has left the chain.")
 
 	receiptSchema = schema.Object(schema.Members{

@@ -82,6 +82,17 @@ func (s *Schema) Named(name, description string) *Schema {
 	return &named
 }
 
+// Described returns a schema that says what a member of an object means, besides what its values are. A schema with a
+// name stays a reference.
+func (s *Schema) Described(description string) *Schema {
+	if s.Name != "" {
+		return &Schema{Description: description, AnyOf: []*Schema{s}}
+	}
+	described := *s
+	described.Description = description
+	return &described
+}
+
 // Matches reports whether a string matches the schema's pattern. It is not fast.
 func (s *Schema) Matches(text string) bool {
 	matched, err := regexp.MatchString(s.Pattern, text)
