@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) {
 	b.get("/docs?q=%3Cscript%3E").says(t, 200, "0 found", "&lt;script&gt;")
 	b.get("/docs/methods/eth_getBlockByNumber").says(t, 200, "Returns what eth_getBlockByNumber returns.", "Param 1", "any value", "&#34;0x12d687&#34;", "Outcome", "curl http://")
 	b.get("/docs/methods/eth_nothing").says(t, 404)
-	b.get("/docs/requests").says(t, 200, "/mainnet/v3/YOUR-KEY", "/openrpc/mainnet.json")
+	b.get("/docs/requests").says(t, 200, "/mainnet/v3/YOUR-KEY", "/openrpc/mainnet.json", "&#34;method&#34;: &#34;eth_blockNumber&#34;")
 	p := b.get("/docs/errors")
 	for _, e := range jsonrpc.Explanations() {
 		p.says(t, 200, `id="`+e.Name+`"`)

@@ -43,7 +43,7 @@ func showLive(v *site.Visit) error {
 			byMethod.Choices = append(byMethod.Choices, site.Choice{Value: m.Name, Label: m.Name})
 		}
 	}
-	byMethod.Settle("")
+	byMethod.Settle(preferredSubscription)
 	p := livePage{Choice: site.NewForm(byNetwork, byMethod), Network: chosen.Name, Socket: "/" + chosen.Name + "/ws/v3/"}
 	p.Form = site.NewForm(
 		&site.Field{Name: "live-key", Label: "Key", Kind: site.KindSecret, Complete: "off", Hint: "One of your keys, as it was shown when you created it. It is not sent anywhere but into the WebSocket’s address."},
@@ -51,6 +51,9 @@ func showLive(v *site.Visit) error {
 	)
 	return v.Show(200, "console-live", "Live subscriptions", p)
 }
+
+// preferredSubscription is selected first on networks that have it.
+const preferredSubscription = "eth_subscribe"
 
 // subscribes reports whether a method begins to send messages: it needs a connection, and no
 // value from another method.

@@ -2,6 +2,7 @@
 package manual
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -160,12 +161,30 @@ func showRequests(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	var all struct{ Networks []site.Use }
+	var all struct {
+		Networks []site.Use
+		Batch    string // an example
+	}
+	all.Batch = batchExample(networks)
 	for _, n := range networks {
 		url := site.Endpoint(v.R, &n, site.KeyPlace)
 		all.Networks = append(all.Networks, site.Use{Network: n.Name, URL: url, Socket: site.SocketEndpoint(url)})
 	}
 	return v.Show(200, "docs-requests", "Requests", all)
+}
+
+// batchExample returns a batch of two short calls that the first network answers.
+func batchExample(networks []site.Network) string {
+	names := []string{"rpc.discover", "rpc.discover"} // which every network has
+	if len(networks) > 0 {
+		for i, suffix := range []string{"_blockNumber", "_chainId"} {
+			if at := slices.IndexFunc(networks[0].Methods, func(m site.Method) bool { return strings.HasSuffix(m.Name, suffix) }); at >= 0 {
+				names[i] = networks[0].Methods[at].Name
+			}
+		}
+	}
+	const call = `  {"jsonrpc": "2.0", "id": %d, "method": %q, "params": []}`
+	return fmt.Sprintf("[\n"+call+",\n"+call+"\n]", 1, names[0], 2, names[1])
 }
 
 // docsErrorsPage is the data of the template docs-errors.

@@ -14,7 +14,7 @@ func (b *tab) live() {
 	b.open("/keys/new")
 	b.follow("main form button.primary")
 	key := b.text("#api-key")
-	b.open("/console/live?network=demo&method=eth_subscribe")
+	b.open("/console/live?network=demo")
 	b.enter("#live-key", key)
 	b.do(chromedp.Click(chromedp.CSS("#live button.primary")))
 	b.waitFor("#live-messages", `"method": "eth_subscription"`)
