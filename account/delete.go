@@ -190,7 +190,7 @@ func (a *Accounts) runSweeps(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := a.Sweep(ctx); err != nil && ctx.Err() == nil {
-			slog.Error("a deleted account has left something in the store, will retry", "error", err)
+			slog.Error("a deleted account has left something in the store: trying again", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -35,7 +35,7 @@ func (o loan[In, Out]) serve(stop context.Context, mux *http.ServeMux, do give[I
 		}
 		defer func() {
 			if err := release(stop); err != nil {
-				slog.Error("take back what a command had from this server failed", "operation", o.path, "error", err)
+				slog.Error("cannot take back what a command had from this server", "operation", o.path, "error", err)
 			}
 		}()
 		if err := http.NewResponseController(w).Flush(); err != nil {

@@ -163,7 +163,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 func (s *Store) tidy(ctx context.Context) {
 	if _, err := s.Clean(ctx); err != nil && ctx.Err() == nil {
-		slog.Error("deleting expired sessions failed, will retry", "error", err)
+		slog.Error("cannot delete expired sessions: trying again", "error", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func (u *Usage) takeOver(ctx context.Context) {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
 	if err := u.addUpAbandoned(ctx); err != nil && ctx.Err() == nil {
-		slog.Error("usage of processes that have gone is not summed, will retry", "error", err)
+		slog.Error("cannot sum the usage of processes that have gone: trying again", "error", err)
 	}
 }
 

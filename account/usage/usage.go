@@ -163,7 +163,7 @@ func (u *Usage) Run(ctx context.Context) error {
 		case <-flush.C:
 			limited, cancel := context.WithTimeout(ctx, flushLimit)
 			if err := u.Flush(limited); err != nil && ctx.Err() == nil {
-				slog.Error("writing usage failed, will retry", "error", err)
+				slog.Error("cannot write usage: trying again", "error", err)
 			}
 			cancel()
 		case <-clean.C:
@@ -176,7 +176,7 @@ func (u *Usage) Run(ctx context.Context) error {
 
 func (u *Usage) tidy(ctx context.Context) {
 	if err := u.Clean(ctx); err != nil && ctx.Err() == nil {
-		slog.Error("deleting old usage failed, will retry", "error", err)
+		slog.Error("cannot delete old usage: trying again", "error", err)
 	}
 }
 
