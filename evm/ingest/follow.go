@@ -313,10 +313,9 @@ func (f *Follower) completeBefore(ctx context.Context, head common.Hash) error {
 	return f.agree(ctx)
 }
 
-// settleBefore settles blocks before one with a parent and a number is added so far above the settled block that Run has not
-// settled what is due: it fails, or it is too slow, or nothing is due because the head is far below. The error keeps the tip from
-// growing until blocks settle again. A block whose parent is unknown, or has another number, is left to the checks of blocks.
-// writing is held.
+// settleBefore makes room for a block that is about to be added far above the settled one. Run should have settled blocks by then,
+// but it fails, or is too slow, or nothing is due because the head is far below. The error keeps the tip from growing until
+// blocks settle again. A block whose parent is unknown, or has another number, is left to the checks of blocks. writing is held.
 func (f *Follower) settleBefore(ctx context.Context, parent common.Hash, number uint64) error {
 	most := f.depths.Most + settledAtOnce
 	above := func() uint64 { return number - min(number, f.tip.Forkchoice().Head.Settled().Number+1) }
