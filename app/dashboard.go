@@ -143,7 +143,7 @@ func shownConsensus(status *family.Status) string {
 	return fmt.Sprintf("%s, last heard at %s", cmp.Or(c.Client, "unknown"), time.Unix(c.Forkchoice, 0).UTC().Format(time.RFC3339))
 }
 
-// shownLightClient says what a light client sees, with the nodes that are of no use to it.
+// shownLightClient says what a light client sees, with the nodes that it does not use.
 func shownLightClient(light *family.LightClientStatus) string {
 	text := "light client that has named no head since the start"
 	if light.Named != 0 {

@@ -48,7 +48,7 @@ func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, s *settin
 	defer cancel()
 	document, err := network.openRPC(ctx)
 	if err != nil {
-		h.log.ErrorContext(ctx, "create OpenRPC document failed", "network", network.name, "error", err)
+		h.log.ErrorContext(ctx, "cannot create the OpenRPC document", "network", network.name, "error", err)
 		refuse(w, r, http.StatusServiceUnavailable, "the document could not be created: try again later")
 		return
 	}

@@ -40,7 +40,7 @@ func Serve(ctx context.Context, load func() (config.Config, error), again <-chan
 				err = s.Reload(c)
 			}
 			if err != nil {
-				slog.Error("reload configuration failed", "error", err)
+				slog.Error("cannot reload the configuration", "error", err)
 			}
 		}
 	})

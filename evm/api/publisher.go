@@ -96,7 +96,7 @@ func (p *publisher) publish(ctx context.Context) {
 		if err := p.publishTo(ctx, view); ctx.Err() != nil {
 			return
 		} else if err != nil {
-			p.api.config.Log.Error("read changes failed, dropping all subscriptions and filters for blocks and logs", "block", view.Head().Number, "error", err)
+			p.api.config.Log.Error("cannot read changes: dropping all subscriptions and filters for blocks and logs", "block", view.Head().Number, "error", err)
 			p.dropAll()
 		}
 		p.advance(view)

@@ -48,5 +48,5 @@ func (f *Follower) LogReorganization(ctx context.Context, log *slog.Logger, bran
 		return
 	}
 	from, head := left[len(left)-1], branch.Ref()
-	log.Info("reorganization", "depth", depth, "from", from.Number, "hash", from.Hash, "to", head.Number, "its", head.Hash)
+	log.Info("reorganization", "depth", depth, "from", from.Number, "from_hash", from.Hash, "to", head.Number, "to_hash", head.Hash)
 }

@@ -168,7 +168,7 @@ func (n *network) storeChainID(ctx context.Context) error {
 				if err := n.archive.SetChainID(ctx, id); err != nil {
 					return err
 				}
-				n.log.Info("the chain is known", "chainID", id)
+				n.log.Info("the chain is known", "chain_id", id)
 				break
 			}
 			select {

@@ -64,7 +64,7 @@ func (s *Server) Serve(listener net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			s.Log.Warn("cannot accept a connection: trying again", "error", err, "in", pause)
+			s.Log.Warn("cannot accept a connection: trying again", "error", err, "again_in", pause)
 			time.Sleep(pause)
 			pause = min(2*pause, longestPause)
 		}

@@ -112,7 +112,7 @@ func (c *Cluster) retry(ctx context.Context, patience time.Duration, attempt fun
 		}
 		if time.Since(warned) > warnUnwritten {
 			warned = time.Now()
-			c.log.Warn("cassandra does not answer; trying again", "for", time.Since(began).Round(time.Second), "error", err)
+			c.log.Warn("cassandra does not answer; trying again", "waited", time.Since(began).Round(time.Second), "error", err)
 		}
 		timer := time.NewTimer(backoff)
 		select {

@@ -143,7 +143,7 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 func (n *network) checkHash(block *starknet.Block) error {
 	verdict, err := n.hashes.Check(block)
 	if err == nil && verdict != blockhash.Confirmed && n.unchecked.Add(1) == 1 {
-		slog.Warn("blocks are taken as the node sends them: their hashes cannot be recomputed", "network", n.name, "first", block.Number, "why", verdict)
+		slog.Warn("blocks are taken as the node sends them: their hashes cannot be recomputed", "network", n.name, "first", block.Number, "because", verdict)
 	}
 	return err
 }

@@ -92,7 +92,7 @@ func (c *Chain) supply(ctx context.Context) (more bool, err error) {
 	}
 	for _, cannot := range []error{upstream.ErrTooDeep, engine.ErrTooDeep, engine.ErrInconsistent} {
 		if errors.Is(err, cannot) {
-			c.log.Warn("follow the consensus client's forkchoice failed", "error", err)
+			c.log.Warn("cannot follow the consensus client's forkchoice", "error", err)
 			c.wantNothing()
 			return false, nil
 		}

@@ -154,7 +154,7 @@ func (s *Source) failed(from *candidate, err error) error {
 	}
 	wait := from.wait.NextBackOff()
 	from.until = time.Now().Add(wait)
-	slog.Warn("no older blocks from a node; asking it again", "error", err, "failures", from.failures, "of", s.pace.Tries, "in", wait.Round(time.Millisecond))
+	slog.Warn("no older blocks from a node; asking it again", "error", err, "failures", from.failures, "of", s.pace.Tries, "again_in", wait.Round(time.Millisecond))
 	return nil
 }
 

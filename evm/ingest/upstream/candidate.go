@@ -180,7 +180,7 @@ func (p *Pursuit) blame(c *candidate, err error, used bool) time.Duration {
 	}
 	c.until = time.Now().Add(wait)
 	if c.why != known {
-		c.log.Log(context.Background(), level, "upstream not used", "error", err, "for", wait.Round(time.Millisecond))
+		c.log.Log(context.Background(), level, "upstream not used", "error", err, "again_in", wait.Round(time.Millisecond))
 	}
 	return wait
 }

@@ -48,7 +48,7 @@ func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.log.Warn("send transaction to upstream failed", "error", err)
+		c.log.Warn("cannot send a transaction to the upstream", "error", err)
 	}
 	if lost != nil {
 		return upstream.Unconfirmed(lost)
@@ -82,7 +82,7 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 			retry.Reset()
 		} else {
 			wait = retry.NextBackOff()
-			c.log.Warn("reading the transaction pool of upstream failed", "error", err, "for", wait.Round(time.Millisecond))
+			c.log.Warn("cannot read the upstream's transaction pool", "error", err, "again_in", wait.Round(time.Millisecond))
 		}
 		select {
 		case <-time.After(wait):

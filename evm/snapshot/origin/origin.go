@@ -96,7 +96,7 @@ func (o *Origin) Get(ctx context.Context, name string, most int64, check func(co
 		if err = fmt.Errorf("%s: %w", name, err); o.base == nil || errors.As(err, &final) || try >= o.Tries {
 			return nil, err
 		}
-		slog.Warn("cannot read a file: trying again", "error", err, "wait", wait)
+		slog.Warn("cannot read a file: trying again", "error", err, "again_in", wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

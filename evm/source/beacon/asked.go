@@ -41,7 +41,7 @@ type asked struct {
 	latency  time.Duration // of its last answer
 	slot     uint64        // the newest that it named, which may be false
 	useful   bool          // its last answer was of use
-	why      string        // why its last answer was of no use; empty if it was, and before the first
+	why      string        // why its last answer was not used; empty if it was, and before the first
 	resting  time.Time     // until then it is left alone
 	aside    time.Time     // until then it is set aside
 	inARow   int           // failures
@@ -182,7 +182,7 @@ func (f *Follower) judge(n *asked, what string, err error) {
 		rest()
 	}
 	if before != n.why {
-		n.log.Warn("the beacon node is of no use", "asked_for", what, "error", said)
+		n.log.Warn("the beacon node is not used", "asked_for", what, "error", said)
 	}
 }
 

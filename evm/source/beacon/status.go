@@ -32,7 +32,7 @@ type NodeStatus struct {
 	Name     string
 	Slot     uint64    // the newest that it named, which need not be true
 	Usable   bool      // it is asked
-	Why      string    // why its last answer was of no use, or that it is slow; else empty
+	Why      string    // why its last answer was not used, or that it is slow; else empty
 	Aside    time.Time // until then it is set aside because of false data; zero: it is not
 	Failures uint64    // requests without an answer
 	Invalid  uint64    // answers that no honest node gives

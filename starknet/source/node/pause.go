@@ -30,7 +30,7 @@ func (n *Node) retry(ctx context.Context, ask func() error) error {
 		if !errors.As(err, &status) {
 			status = new(StatusError)
 		}
-		n.options.Logger.Warn("retry a request to a node", "failures", p.failures+1, "error", err)
+		n.options.Logger.Warn("a request to a node failed: trying again", "failures", p.failures+1, "error", err)
 		if err := p.wait(ctx, status.After); err != nil {
 			return err
 		}
