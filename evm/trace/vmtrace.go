@@ -40,6 +40,7 @@ type vmFrame struct {
 type vmOp struct {
 	code       vm.OpCode
 	gas, cost  uint64 // gas before it, and what it uses; the cost is written with the sub member
+	immediate  byte   // the byte behind it in the code
 	failed     bool
 	hasSub     bool        // its sub member is written
 	off, size  uint64      // memory that it writes; size 0: none
@@ -131,6 +132,9 @@ func (t *vmTracer) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope trac
 	t.out = strconv.AppendUint(append(t.out, `{"pc":`...), pc, 10)
 	t.out = append(append(append(t.out, `,"op":"`...), vm.OpCode(opcode).String()...), '"')
 	frame.open, frame.op = true, vmOp{code: vm.OpCode(opcode), gas: gas, cost: cost, failed: err != nil}
+	if code := scope.ContractCode(); pc+1 < uint64(len(code)) {
+		frame.op.immediate = code[pc+1]
+	}
 	frame.op.read(scope.StackData())
 	t.check(len(t.out))
 }
@@ -219,8 +223,8 @@ func (o *vmOp) written(scope tracing.OpContext) []byte {
 	return memory[o.off : o.off+o.size]
 }
 
-// pushes returns how many stack items the instruction wrote; for DUPn and SWAPn, all
-// affected ones.
+// pushes returns how many stack items the instruction wrote; for those that copy or swap items, all
+// down to the lowest.
 func (o *vmOp) pushes() int {
 	switch {
 	case o.code >= vm.DUP1 && o.code <= vm.DUP16:
@@ -231,9 +235,28 @@ func (o *vmOp) pushes() int {
 		return 0
 	}
 	switch o.code {
+	case vm.DUPN, vm.SWAPN:
+		return depthOf(o.immediate) + 1
+	case vm.EXCHANGE:
+		return exchangedDepth(o.immediate)
 	case vm.STOP, vm.POP, vm.MSTORE, vm.MSTORE8, vm.SSTORE, vm.TSTORE, vm.JUMP, vm.JUMPI, vm.JUMPDEST, vm.CALLDATACOPY, vm.CODECOPY,
 		vm.EXTCODECOPY, vm.RETURNDATACOPY, vm.MCOPY, vm.RETURN, vm.REVERT, vm.INVALID, vm.SELFDESTRUCT:
 		return 0
 	}
 	return 1
+}
+
+// depthOf decodes the immediate of DUPN and SWAPN (EIP-8024): the depth of the item that is copied, or of
+// the one above the item that is swapped with the top. Both have the form of DUP1 to DUP16 and SWAP1 to SWAP16.
+func depthOf(immediate byte) int { return (int(immediate) + 145) % 256 }
+
+// exchangedDepth decodes the immediate of EXCHANGE (EIP-8024): the depth of the lower of the two items, where
+// the top has depth 1.
+func exchangedDepth(immediate byte) int {
+	k := int(immediate ^ 143)
+	row, column := k/16, k%16
+	if row < column {
+		return column + 2
+	}
+	return 30 - row
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 
 	"ashlar/evm/execute"
@@ -14,6 +15,7 @@ import (
 	gethmath "github.com/ethereum/go-ethereum/common/math"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/params"
 )
@@ -25,7 +27,10 @@ type instructions struct {
 		Op   string
 		Cost uint64
 		Sub  *instructions
-		Ex   struct{ Used uint64 }
+		Ex   *struct {
+			Used uint64
+			Push []string
+		}
 	}
 }
 
@@ -61,6 +66,62 @@ func TestVMTraceOfCreation(t *testing.T) {
 	}
 	if create.Ex.Used != left {
 		t.Errorf("%d gas are left after the creation, expected %d: its frame uses none", create.Ex.Used, left)
+	}
+}
+
+// TestVMTraceOfDeepItems: an instruction of EIP-8024 lists all items down to the lowest that it read or wrote, as
+// DUP and SWAP do.
+func TestVMTraceOfDeepItems(t *testing.T) {
+	amsterdam := *params.MergedTestChainConfig
+	amsterdam.AmsterdamTime = new(uint64)
+	const items = 240
+	for _, test := range []struct {
+		op        vm.OpCode
+		immediate byte
+		depth     int // of the lowest item; 0: the instruction fails
+		upper     int // depth of the item that it is swapped with; 0: it is copied
+	}{
+		{op: vm.DUPN, immediate: 128, depth: 17},
+		{op: vm.DUPN, immediate: 255, depth: 144},
+		{op: vm.DUPN, immediate: 0, depth: 145},
+		{op: vm.DUPN, immediate: 90, depth: 235},
+		{op: vm.DUPN, immediate: 91}, // invalid
+		{op: vm.SWAPN, immediate: 128, depth: 18, upper: 1},
+		{op: vm.SWAPN, immediate: 90, depth: 236, upper: 1},
+		{op: vm.EXCHANGE, immediate: 142, depth: 3, upper: 2},  // (1, 2)
+		{op: vm.EXCHANGE, immediate: 128, depth: 17, upper: 2}, // (1, 16)
+		{op: vm.EXCHANGE, immediate: 79, depth: 18, upper: 2},  // (1, 17)
+		{op: vm.EXCHANGE, immediate: 143, depth: 30, upper: 2}, // (1, 29)
+		{op: vm.EXCHANGE, immediate: 82},                       // invalid
+	} {
+		var code []byte
+		var stack []string
+		for i := range items {
+			code = append(code, byte(vm.PUSH1), byte(i))
+			stack = append(stack, hexutil.EncodeUint64(uint64(i)))
+		}
+		code = append(code, byte(test.op), test.immediate, byte(vm.STOP))
+		var want []string
+		if test.depth > 0 {
+			low := items - test.depth
+			if test.upper == 0 {
+				stack = append(stack, stack[low])
+			} else {
+				high := items - test.upper
+				stack[low], stack[high] = stack[high], stack[low]
+			}
+			want = stack[low:]
+		}
+		contract := common.Address{19: 1, 0: 1}
+		var answer struct{ VMTrace instructions }
+		replayCall(t, &amsterdam, contract, 0, types.GenesisAlloc{contract: {Code: code}}, trace.Kinds{VMTrace: true}, &answer)
+		ops := answer.VMTrace.Ops
+		if len(ops) <= items || ops[items].Op != test.op.String() {
+			t.Fatalf("%v %d: %d instructions", test.op, test.immediate, len(ops))
+		}
+		if ex := ops[items].Ex; (ex == nil) != (want == nil) || ex != nil && !slices.Equal(ex.Push, want) {
+			t.Errorf("%v %d pushes %v, expected %v", test.op, test.immediate, ex, want)
+		}
 	}
 }
 
