@@ -26,6 +26,9 @@ func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte
 	if err := rlp.DecodeBytes(encoded, block); err != nil {
 		return out, &trace.Error{Err: fmt.Errorf("could not decode block: %w", err)}
 	}
+	if err := block.SanityCheck(); err != nil {
+		return out, &trace.Error{Err: err}
+	}
 	view, err := a.chain.View()
 	if err != nil {
 		return out, err

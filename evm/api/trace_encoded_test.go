@@ -126,6 +126,34 @@ func TestTraceBlockOnWrongParent(t *testing.T) {
 	}
 }
 
+// TestTraceBlockWithHugeNumbers: a number of a header that is too large is an error, and not cut to the size that
+// the number has in blocks.
+func TestTraceBlockWithHugeNumbers(t *testing.T) {
+	s := serveMade(t)
+	for name, test := range map[string]struct {
+		change func(*types.Header)
+		want   string
+	}{
+		"number":      {func(h *types.Header) { h.Number.SetBit(h.Number, 64, 1) }, "too large block number: bitlen 65"},
+		"number 2^64": {func(h *types.Header) { h.Number.Lsh(big.NewInt(1), 64) }, "too large block number: bitlen 65"},
+		"difficulty":  {func(h *types.Header) { h.Difficulty.SetBit(h.Difficulty, 1000, 1) }, "too large block difficulty: bitlen 1001"},
+		"base fee":    {func(h *types.Header) { h.BaseFee.SetBit(h.BaseFee, 256, 1) }, "too large base fee: bitlen 257"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			header := types.CopyHeader(s.blocks[3].Header())
+			test.change(header)
+			encoded, err := rlp.EncodeToBytes(types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: s.blocks[3].Transactions(), Withdrawals: []*types.Withdrawal{}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.answer(t, "debug_traceBlock", hexutil.Bytes(encoded), json.RawMessage(`{"tracer":"callTracer"}`))
+			if !strings.Contains(string(got.Error), "-32000") || !strings.Contains(string(got.Error), test.want) {
+				t.Errorf("%.200s %s, want -32000 %s", got.Result, got.Error, test.want)
+			}
+		})
+	}
+}
+
 // TestHugeNumbers: a signed transaction whose numbers do not fit into 256 bits is an error of the
 // client.
 func TestHugeNumbers(t *testing.T) {
