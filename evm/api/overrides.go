@@ -17,6 +17,16 @@ var errNoOverride = errors.New("this method takes no such block override")
 
 // parseStateOverrides decodes an object that maps addresses to changes of accounts.
 func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
+	return parseStates(raw, nil)
+}
+
+// parseSimulatedStates is parseStateOverrides for eth_simulateV1, where unknown members are errors.
+func parseSimulatedStates(raw []byte) (execute.StateOverrides, error) {
+	return parseStates(raw, errors.New("unknown state override"))
+}
+
+// parseStates decodes changes of accounts. unknown is the error about members that accounts do not have.
+func parseStates(raw []byte, unknown error) (execute.StateOverrides, error) {
 	overrides := make(execute.StateOverrides)
 	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		var address common.Address
@@ -24,14 +34,14 @@ func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
 			return err
 		}
 		var account execute.AccountOverride // also for null: a named account is always overridden
-		err := jsonrpc.Set(&account, value, parseAccountOverride)
+		err := jsonrpc.Set(&account, value, func(raw []byte) (execute.AccountOverride, error) { return parseAccountOverride(raw, unknown) })
 		overrides[address] = account
 		return err
 	})
 	return overrides, err
 }
 
-func parseAccountOverride(raw []byte) (account execute.AccountOverride, err error) {
+func parseAccountOverride(raw []byte, unknown error) (account execute.AccountOverride, err error) {
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("nonce"):
@@ -47,7 +57,7 @@ func parseAccountOverride(raw []byte) (account execute.AccountOverride, err erro
 		case name.Is("movePrecompileToAddress"):
 			return jsonrpc.SetOptional(&account.MovePrecompileTo, value, parameter.ParseAddress)
 		}
-		return nil
+		return unknown
 	})
 	return account, err
 }

@@ -108,7 +108,7 @@ func (s *simulation) parseBlockCalls(raw []byte) (b execute.BlockCalls, err erro
 			}
 			return s.parseOverrides(value, &b)
 		case name.Is("stateOverrides"):
-			return jsonrpc.Set(&b.State, value, parseStateOverrides)
+			return jsonrpc.Set(&b.State, value, parseSimulatedStates)
 		case name.Is("calls"):
 			return jsonrpc.Set(&b.Calls, value, parseList(s.calls.next))
 		}
