@@ -35,10 +35,7 @@ const (
 )
 
 // bodyReader reads the bodies of requests, plain or compressed.
-type bodyReader struct {
-	gzip    sync.Pool // of *gzip.Reader
-	buffers *jsonrpc.BufferPool
-}
+type bodyReader struct{ buffers *jsonrpc.BufferPool }
 
 // read appends the body of r to buf, and then starts the request's time limit, which excludes
 // the time the client took to send it. The limit of bytes applies to the body as sent and
@@ -48,6 +45,7 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) (body []byte
 	if r.ContentLength > int64(e.settings.bodyBytes) {
 		return buf, errTooLarge
 	}
+	begin := func() { e.begin(r.Context()) }
 	switch encoding := header(r, "Content-Encoding"); {
 	case encoding == "" || strings.EqualFold(encoding, "identity"):
 		// One byte more than announced, so that reading the end does not grow the buffer.
@@ -58,39 +56,55 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) (body []byte
 			buf = make([]byte, 0, want)
 		}
 		buf, err := readAll(r.Body, buf, e)
-		e.begin(r.Context())
+		begin()
 		return buf, err
 	case strings.EqualFold(encoding, "gzip"):
-		claimed := e.claimed
-		zipped := e.claim(b.buffers, b.buffers.Get())
-		defer func() {
-			b.buffers.Put(zipped)
-			e.claimed, e.zipped = claimed, 0
-			e.lease.Shrink(max(claimed, cap(body)))
-		}()
-		if *zipped, err = readAll(r.Body, *zipped, e); err != nil {
-			return buf, err
-		}
-		e.begin(r.Context())
-		e.zipped, e.sent = len(*zipped), len(*zipped)
-		return b.unzip(*zipped, buf, e)
+		return b.readZipped(r.Body, &gunzippers, buf, e, begin)
 	}
 	return buf, errEncoding
+}
+
+// decompressor reads what compressed bytes stand for. It is large, and reset for each body.
+type decompressor interface {
+	io.Reader
+	reset(zipped []byte) error
+}
+
+// gunzippers are of type *gunzipper.
+var gunzippers = sync.Pool{New: func() any { return new(gunzipper) }}
+
+type gunzipper struct{ gzip.Reader }
+
+func (z *gunzipper) reset(zipped []byte) error { return z.Reset(bytes.NewReader(zipped)) }
+
+// readZipped appends what a compressed body stands for to buf. It calls begin once the body has been
+// read. Before that no decompressor is taken, so a client that is slow holds no more than it has sent.
+func (b *bodyReader) readZipped(r io.Reader, decompressors *sync.Pool, buf []byte, e *exchange, begin func()) (body []byte, err error) {
+	claimed, held := e.claimed, e.lease.Held()
+	zipped := e.claim(b.buffers, b.buffers.Get())
+	defer func() {
+		b.buffers.Put(zipped)
+		e.claimed, e.zipped = claimed, 0
+		e.lease.Shrink(max(held, cap(body)))
+	}()
+	if *zipped, err = readAll(r, *zipped, e); err != nil {
+		return buf, err
+	}
+	begin()
+	e.zipped, e.sent = len(*zipped), len(*zipped)
+	z := decompressors.Get().(decompressor)
+	defer decompressors.Put(z)
+	if err := z.reset(*zipped); err != nil {
+		return buf, err
+	}
+	return unzip(z, buf, e)
 }
 
 // unzip decompresses a body. A few bytes can become megabytes, and megabytes nothing, so a body
 // that is long before or after is decompressed in a slot of heavy calls, and not beyond the limit
 // of decompressed bytes or of calls in a batch.
-func (b *bodyReader) unzip(zipped, buf []byte, e *exchange) ([]byte, error) {
-	z, ok := b.gzip.Get().(*gzip.Reader)
-	if !ok {
-		z = new(gzip.Reader)
-	}
-	defer b.gzip.Put(z)
-	if err := z.Reset(bytes.NewReader(zipped)); err != nil {
-		return buf, err
-	}
-	long := len(zipped) > jsonrpc.LongRequest
+func unzip(z io.Reader, buf []byte, e *exchange) ([]byte, error) {
+	long := e.zipped > jsonrpc.LongRequest
 	if long {
 		leave, err := e.heavily()
 		if err != nil {

@@ -157,6 +157,7 @@ func (s *socket) read() error {
 		if err != nil {
 			return err
 		}
+		compressed := s.raw.marks.take()
 		lease := s.await()
 		settings := s.handler.current.Load()
 		e := s.admit(settings)
@@ -169,12 +170,11 @@ func (s *socket) read() error {
 		}
 		e.lease = lease
 		request := e.claim(&s.handler.buffers, s.handler.buffers.Get())
-		if *request, err = s.receive(message, *request, e); err != nil {
+		if *request, err = s.receive(message, compressed, *request, e); err != nil {
 			s.drop(e, request)
 			return err
 		}
 		s.touch()
-		e.begin(s.ctx) // excludes the time the client took to send it
 		select {
 		case s.inFlight <- struct{}{}:
 			s.running.Add(1)
@@ -233,13 +233,23 @@ func tooLarge(most int) error {
 	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
 }
 
-// receive reads the rest of a message. If it does not end in time, if there is no memory
-// for it, or if the key cannot pay for it, the connection ends.
-func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, error) {
+// receive reads the rest of a message, and starts its time limit, which excludes the time the client took
+// to send it. If it does not end in time, if there is no memory for it, or if the key cannot pay for it, the
+// connection ends.
+func (s *socket) receive(message io.Reader, compressed bool, buf []byte, e *exchange) (_ []byte, err error) {
 	s.receiving.start()
 	defer s.receiving.stop()
 	from := s.raw.begin(e.settings.bodyBytes)
-	buf, err := readAll(message, buf, e)
+	begin := func() {
+		s.receiving.stop()
+		e.begin(s.ctx)
+	}
+	if compressed {
+		buf, err = s.handler.bodies.readZipped(message, &inflaters, buf, e, begin)
+	} else {
+		buf, err = readAll(message, buf, e)
+		begin()
+	}
 	if sent := s.raw.end(from); sent > sentBytes*len(buf)+bytesPerCredit {
 		e.sent = sent
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"net"
 	"net/http"
@@ -21,11 +22,18 @@ type hijacked struct {
 	conn *sentConn
 }
 
-// Hijack implements http.Hijacker.
+// Hijack implements http.Hijacker. What has arrived already is read through the connection, too.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
 	h.conn = &sentConn{Conn: conn}
-	return h.conn, buffered, err
+	if early, _ := buffered.Reader.Peek(buffered.Reader.Buffered()); len(early) > 0 { // documented not to fail
+		h.conn.early = bytes.Clone(early)
+	}
+	buffered.Reader.Reset(h.conn)
+	return h.conn, buffered, nil
 }
 
 const (

@@ -49,6 +49,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	r.Header = keptHeader(r.Header)
 	s := newSocket(h, r, network.name, route, who, conn)
 	s.raw, s.compressed = taken.conn, w.Header().Get("Sec-WebSocket-Extensions") != ""
+	s.raw.marks.agreed = s.compressed
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
 		return

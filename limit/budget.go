@@ -102,3 +102,6 @@ func (l *Lease) Release() {
 		l.bytes = 0
 	}
 }
+
+// Held is how many bytes the lease holds.
+func (l *Lease) Held() int { return int(l.bytes) }
