@@ -251,5 +251,6 @@ func (c *consensus) compareGenerated() {
 	}
 	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 0)), c: sampled}, crossingEach)
 	all = append(all, rareQuestions(&generator{r: rand.New(rand.NewPCG(*seed, 1)), c: sampled}, crossingEach)...)
+	all = append(all, extremeQuestions(&generator{r: rand.New(rand.NewPCG(*seed, 2)), c: sampled}, crossingEach)...)
 	report(c.t, all, ask(c.t, all, c.geth.public, c.ashlar.public))
 }

@@ -25,7 +25,7 @@ import (
 
 var (
 	seed = flag.Uint64("seed", 1, "seed of the questions, and of the accounts and blocks of TestCrossing")
-	each = flag.Int("each", 20, "questions a kind and unit of weight; 20 make about 6,000, and 60, which .ci/long asks, 18,000")
+	each = flag.Int("each", 20, "questions a kind and unit of weight; 20 make about 6,700; .ci/long asks 60")
 )
 
 const (
@@ -62,6 +62,7 @@ func TestAgainstGeth(t *testing.T) {
 	}
 	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 0)), c: chain}, *each)
 	all = append(all, rareQuestions(&generator{r: rand.New(rand.NewPCG(*seed, 1)), c: chain}, *each)...)
+	all = append(all, extremeQuestions(&generator{r: rand.New(rand.NewPCG(*seed, 2)), c: chain}, *each)...)
 	all = append(all, question{"debug_getBadBlocks", []any{}}) // geth would write them to the file that a wrong argument names
 	report(t, all, ask(t, all, geth, ashlar))
 	compareFilters(t, chain, geth, ashlar)
