@@ -177,6 +177,9 @@ func kinds() []kind {
 		{"proof of a slot, any block", "eth_getProof", proof(some)},
 		{"proof of 10 slots, any block", "eth_getProof", (*maker).proof10},
 		{"simulation of two blocks, any block", "eth_simulateV1", (*maker).simulation},
+		{"trace of a transaction", "debug_traceTransaction", func(m *maker) []any {
+			return []any{one(m, m.txs).hash, object{"tracer": "callTracer"}}
+		}},
 	}
 }
 

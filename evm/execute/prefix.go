@@ -34,6 +34,14 @@ type prefix struct {
 	changes  int
 }
 
+// before returns the state before a step, from that before the block.
+func (p *prefix) before(reader state.Reader, step int) state.Reader {
+	for _, segment := range p.segments {
+		reader = presentReader{state.NewReaderWithBlockLevelAccessList(reader, segment, step)}
+	}
+	return reader
+}
+
 // prefixCache holds prefixes of recently traced blocks by the hash of the block. It is
 // safe for concurrent use.
 type prefixCache struct {
@@ -75,13 +83,13 @@ func (c *prefixCache) put(block common.Hash, p prefix) {
 func (r *Replay) skipCached(index int) error {
 	known := r.run.executor.prefixes.find(r.run.hash)
 	if known.length >= index {
-		return r.jump(index, known.segments)
+		return r.jump(index, known.before)
 	}
 	switch {
 	case len(known.segments) == prefixSegments:
 		known = prefix{} // record all of it as one segment
 	case known.length > r.next:
-		if err := r.jump(known.length, known.segments); err != nil {
+		if err := r.jump(known.length, known.before); err != nil {
 			return err
 		}
 	}

@@ -12,10 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
-	"github.com/ethereum/go-ethereum/rlp"
 )
 
 // ErrGenesis means that a block has no parent to be replayed on.
@@ -37,9 +35,9 @@ type Replay struct {
 	next      int          // index of the transaction that runs next
 	begun     bool         // the block's own system calls have run, or been skipped
 
-	stored StoredBlock // nil: all transactions run, in every replay
-	list   *bal.Lookup // of the block, once it has been read
-	logs   uint64      // of the transactions that have not run
+	stored StoredBlock  // nil: all transactions run, in every replay
+	list   *encodedList // of the block, once it has been read
+	logs   uint64       // of the transactions that have not run
 
 	receipt types.Receipt // what tracers are told of the transaction that has run
 }
@@ -66,8 +64,8 @@ type ReplayOptions struct {
 
 // StoredBlock is what the execution of a block has left.
 type StoredBlock interface {
-	// AccessList returns the RLP of the block's access list. It is only called for blocks
-	// that have one.
+	// AccessList returns the RLP of the block's access list, which stays as it is. It is only
+	// called for blocks that have one.
 	AccessList(ctx context.Context) ([]byte, error)
 	// LogsBefore returns the number of logs of the transactions before the one with that
 	// index, which may be the number of all transactions.
@@ -162,13 +160,13 @@ func (r *Replay) skip(index int) error {
 		if err != nil {
 			return err
 		}
-		list := new(bal.BlockAccessList)
-		if err := rlp.DecodeBytes(encoded, list); err != nil {
+		if r.list, err = splitList(encoded); err != nil {
 			return fmt.Errorf("access list of block %d: %w", r.block.NumberU64(), err)
 		}
-		r.list = list.Lookup()
 	}
-	return r.jump(index, []*bal.Lookup{r.list})
+	return r.jump(index, func(before state.Reader, step int) state.Reader {
+		return presentReader{&listReader{Reader: before, list: r.list, step: step, fail: r.db.fail}}
+	})
 }
 
 // advance runs the transactions before the one with that index.
@@ -202,9 +200,9 @@ func (r *Replay) begin() {
 	}
 }
 
-// jump makes the state the one before the transaction with that index, by applying lists of
-// changes, the oldest first.
-func (r *Replay) jump(index int, lists []*bal.Lookup) error {
+// jump makes the state the one before the transaction with that index. changed returns a reader of it, as the state
+// before a step, from one of the state before the block.
+func (r *Replay) jump(index int, changed func(before state.Reader, step int) state.Reader) error {
 	logs, err := r.stored.LogsBefore(r.run.ctx, index)
 	if err != nil {
 		return err
@@ -214,10 +212,7 @@ func (r *Replay) jump(index int, lists []*bal.Lookup) error {
 	if err != nil {
 		return err
 	}
-	for _, list := range lists {
-		reader = presentReader{state.NewReaderWithBlockLevelAccessList(reader, list, index+1)}
-	}
-	statedb, err := state.NewWithReader(root, r.db, reader)
+	statedb, err := state.NewWithReader(root, r.db, changed(reader, index+1))
 	if err != nil {
 		return err
 	}
