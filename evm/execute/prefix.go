@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 	"sync"
@@ -10,12 +11,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types/bal"
+	"github.com/ethereum/go-ethereum/rlp"
 )
 
 const (
-	prefixBytes    = 32 << 20 // approximate memory of all cached prefixes
-	prefixBlocks   = 1024     // their number
-	changeBytes    = 300      // of a change, with its maps
+	prefixBytes    = 32 << 20 // memory of all cached prefixes
+	prefixOverhead = 400      // bytes of a prefix beside its segments, in the cache
 	prefixSegments = 8        // more would make reading slow
 )
 
@@ -29,29 +30,29 @@ const (
 //
 // It is immutable.
 type prefix struct {
-	length   int           // transactions
-	segments []*bal.Lookup // oldest first
-	changes  int
+	length   int      // transactions
+	segments [][]byte // as RLP, the oldest first
 }
 
-// before returns the state before a step, from that before the block.
-func (p *prefix) before(reader state.Reader, step int) state.Reader {
+// bytes returns the memory of a prefix in the cache.
+func (p *prefix) bytes() int {
+	sum := prefixOverhead
 	for _, segment := range p.segments {
-		reader = presentReader{state.NewReaderWithBlockLevelAccessList(reader, segment, step)}
+		sum += cap(segment)
 	}
-	return reader
+	return sum
 }
 
 // prefixCache holds prefixes of recently traced blocks by the hash of the block. It is
 // safe for concurrent use.
 type prefixCache struct {
-	mu      sync.Mutex
-	blocks  lru.BasicLRU[common.Hash, prefix] // guarded by mu
-	changes int                               // guarded by mu: of all
+	mu     sync.Mutex
+	blocks lru.BasicLRU[common.Hash, prefix] // guarded by mu
+	bytes  int                               // guarded by mu: of all
 }
 
 func newPrefixCache() *prefixCache {
-	return &prefixCache{blocks: lru.NewBasicLRU[common.Hash, prefix](prefixBlocks)}
+	return &prefixCache{blocks: lru.NewBasicLRU[common.Hash, prefix](prefixBytes / prefixOverhead)}
 }
 
 func (c *prefixCache) find(block common.Hash) prefix {
@@ -65,15 +66,18 @@ func (c *prefixCache) find(block common.Hash) prefix {
 func (c *prefixCache) put(block common.Hash, p prefix) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, _ := c.blocks.Peek(block)
-	if p.length <= before.length || p.changes*changeBytes > prefixBytes {
+	before, held := c.blocks.Peek(block)
+	if p.length <= before.length || p.bytes() > prefixBytes {
 		return
 	}
-	c.blocks.Remove(block)
-	c.changes += p.changes - before.changes
-	for c.blocks.Len() > 0 && (c.changes*changeBytes > prefixBytes || c.blocks.Len() == prefixBlocks) {
+	if held {
+		c.blocks.Remove(block)
+		c.bytes -= before.bytes()
+	}
+	c.bytes += p.bytes()
+	for c.bytes > prefixBytes {
 		_, oldest, _ := c.blocks.RemoveOldest()
-		c.changes -= oldest.changes
+		c.bytes -= oldest.bytes()
 	}
 	c.blocks.Add(block, p)
 }
@@ -83,13 +87,13 @@ func (c *prefixCache) put(block common.Hash, p prefix) {
 func (r *Replay) skipCached(index int) error {
 	known := r.run.executor.prefixes.find(r.run.hash)
 	if known.length >= index {
-		return r.jump(index, known.before)
+		return r.jumpInto(known, index)
 	}
 	switch {
 	case len(known.segments) == prefixSegments:
 		known = prefix{} // record all of it as one segment
 	case known.length > r.next:
-		if err := r.jump(known.length, known.before); err != nil {
+		if err := r.jumpInto(known, known.length); err != nil {
 			return err
 		}
 	}
@@ -108,19 +112,32 @@ func (r *Replay) skipCached(index int) error {
 		changes.record(uint32(r.next + 1))
 	}
 	r.run.state = r.run.use(r.run.state.StateDB) // no longer watched
-	if r.db.failure() == nil && r.run.ctx.Err() == nil {
-		r.run.executor.prefixes.put(r.run.hash, prefix{
-			length: index, segments: append(slices.Clone(known.segments), changes.list.ToEncodingObj().Lookup()), changes: known.changes + changes.count,
-		})
+	if r.db.failure() != nil || r.run.ctx.Err() != nil {
+		return nil
 	}
+	segment, err := rlp.EncodeToBytes(changes.list.ToEncodingObj())
+	if err != nil {
+		return fmt.Errorf("changes of the first %d transactions: %w", index, err)
+	}
+	r.run.executor.prefixes.put(r.run.hash, prefix{index, append(slices.Clone(known.segments), segment)})
 	return nil
+}
+
+// jumpInto goes to the transaction with that index, at most the one after a prefix.
+func (r *Replay) jumpInto(p prefix, index int) (err error) {
+	lists := make([]*encodedList, len(p.segments))
+	for i, segment := range p.segments {
+		if lists[i], err = splitList(segment); err != nil {
+			return err
+		}
+	}
+	return r.jump(index, lists...)
 }
 
 // changeRecorder records what the steps of a run change.
 type changeRecorder struct {
 	state    *state.StateDB
 	list     *bal.ConstructionBlockAccessList
-	count    int
 	accounts map[common.Address]bool // touched by the step; true: its code as well
 	slots    map[warmSlot]struct{}   // touched by the step
 }
@@ -160,7 +177,6 @@ func (c *changeRecorder) record(step uint32) {
 	for slot := range c.slots {
 		c.list.StorageWrite(step, slot.address, slot.slot, c.state.GetState(slot.address, slot.slot))
 	}
-	c.count += 2*len(c.accounts) + len(c.slots)
 	clear(c.accounts)
 	clear(c.slots)
 }

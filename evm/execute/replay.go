@@ -164,9 +164,7 @@ func (r *Replay) skip(index int) error {
 			return fmt.Errorf("access list of block %d: %w", r.block.NumberU64(), err)
 		}
 	}
-	return r.jump(index, func(before state.Reader, step int) state.Reader {
-		return presentReader{&listReader{Reader: before, list: r.list, step: step, fail: r.db.fail}}
-	})
+	return r.jump(index, r.list)
 }
 
 // advance runs the transactions before the one with that index.
@@ -200,9 +198,9 @@ func (r *Replay) begin() {
 	}
 }
 
-// jump makes the state the one before the transaction with that index. changed returns a reader of it, as the state
-// before a step, from one of the state before the block.
-func (r *Replay) jump(index int, changed func(before state.Reader, step int) state.Reader) error {
+// jump makes the state the one before the transaction with that index, by applying lists of
+// changes, the oldest first.
+func (r *Replay) jump(index int, lists ...*encodedList) error {
 	logs, err := r.stored.LogsBefore(r.run.ctx, index)
 	if err != nil {
 		return err
@@ -212,7 +210,10 @@ func (r *Replay) jump(index int, changed func(before state.Reader, step int) sta
 	if err != nil {
 		return err
 	}
-	statedb, err := state.NewWithReader(root, r.db, changed(reader, index+1))
+	for _, list := range lists {
+		reader = presentReader{&listReader{Reader: reader, list: list, step: index + 1, fail: r.db.fail}}
+	}
+	statedb, err := state.NewWithReader(root, r.db, reader)
 	if err != nil {
 		return err
 	}
