@@ -340,11 +340,11 @@ func TestClosed(t *testing.T) {
 // TestStats counts workers, and why they ended.
 func TestStats(t *testing.T) {
 	pool := newPool(t, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
 	for _, order := range []string{"nothing", "allocate", "recurse", "crash"} {
 		_, _ = ask(t.Context(), pool, order)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
 	_, _ = ask(ctx, pool, "spin")
 	if err := pool.Do(t.Context(), "caller", func(io.ReadWriter) error { return errors.New("no use") }); err == nil {
 		t.Error("failed work succeeded")
