@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"ashlar/forwarded"
@@ -23,7 +24,7 @@ type claim struct {
 	kept   bool // the answer was recomputed before
 }
 
-// askedAtOnce is how many questions of one request nodes are asked at the same time.
+// askedAtOnce is how many questions of one request nodes are asked at the same time, while there is memory for the answers.
 const askedAtOnce = 16
 
 // verify asks the nodes about claims, and recomputes what they answer. It does these two in turn, because the request has a slot of
@@ -37,14 +38,17 @@ func (c *Chain) verify(ctx context.Context, view *forwarded.View, claims ...clai
 		open[i] = &claims[i]
 		open[i].call = c.call(view, &claims[i].Question)
 	}
-	for len(open) > 0 {
+	for atOnce := min(askedAtOnce, len(open)); len(open) > 0; {
 		held := limit.Borrow(ctx)
-		err := c.gather(ctx, view, open, &held)
-		var failed []*claim
-		if err == nil {
-			err = limit.Work(ctx, func() (err error) {
+		got, left, err := c.gather(ctx, view, open, atOnce, &held)
+		if err == nil && len(got) == 0 && atOnce == 1 {
+			err = limit.ErrMemory
+		}
+		if err == nil && len(got) > 0 {
+			err = limit.Work(ctx, func() error {
 				held.Release() // as for what is not recomputed
-				failed, err = c.recompute(open)
+				failed, err := c.recompute(got)
+				open = append(failed, left...)
 				return err
 			})
 		}
@@ -52,7 +56,9 @@ func (c *Chain) verify(ctx context.Context, view *forwarded.View, claims ...clai
 		if err != nil {
 			return err
 		}
-		open = failed
+		if len(left) > 0 {
+			atOnce = max(1, atOnce/2)
+		}
 	}
 	for i := range claims {
 		if one := &claims[i]; !one.kept {
@@ -78,28 +84,44 @@ func (c *Chain) recompute(claims []*claim) (failed []*claim, err error) {
 	return failed, nil
 }
 
-// gather gets the answers to claims. They count as memory of the account for which ctx is.
-func (c *Chain) gather(ctx context.Context, view *forwarded.View, claims []*claim, held *limit.Lease) error {
-	return limit.Yield(ctx, func() error {
+// gather gets answers to claims, some of them at once. They count as memory of the account for which ctx is. Those claims are left for
+// whose answers there is no memory beside the others, or that were not asked about because of that.
+func (c *Chain) gather(ctx context.Context, view *forwarded.View, claims []*claim, atOnce int, held *limit.Lease) (got, left []*claim, err error) {
+	err = limit.Yield(ctx, func() error {
 		var mu sync.Mutex
 		bytes := 0
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(askedAtOnce)
+		group.SetLimit(atOnce)
 		for _, one := range claims {
 			group.Go(func() error {
-				if err := c.get(ctx, view, one); err != nil {
-					return err
+				mu.Lock()
+				full := len(left) > 0
+				mu.Unlock()
+				err := limit.ErrMemory
+				if !full {
+					err = c.get(ctx, view, one)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				if bytes += len(one.answer.Result); !held.Hold(bytes) {
-					return limit.ErrMemory
+				if err == nil && !held.Hold(bytes+len(one.answer.Result)) {
+					err = limit.ErrMemory
+				}
+				switch {
+				case errors.Is(err, limit.ErrMemory):
+					one.answer, one.kept = upstream.Answer{}, false
+					left = append(left, one)
+				case err != nil:
+					return err
+				default:
+					bytes += len(one.answer.Result)
+					got = append(got, one)
 				}
 				return nil
 			})
 		}
 		return group.Wait()
 	})
+	return got, left, err
 }
 
 // get gets the answer to a claim: a kept one, or that of a node whose answer was not rejected.
