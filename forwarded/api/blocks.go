@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 
 	"ashlar/chain"
 	"ashlar/eth"
@@ -112,12 +113,20 @@ func (a *API) blockByHash() jsonrpc.Handler {
 func (a *API) lookup(method string) jsonrpc.Handler {
 	byHash := argument((*parameter.Arguments).Hash, 0)
 	return asOfNow(a, 1, 1, byHash, func(ctx context.Context, c *call[common.Hash], out []byte) ([]byte, error) {
+		var late atomic.Bool // a node does not have the transaction, which is in a block of the view
+		check := query.TransactionCheck(c.view, c.about)
 		q := query.Question{
 			Method: method, Params: replaced(c.Arguments, 0, string(c.Raw(0))), History: upstream.Blocks, Fixed: true, Found: query.NumberOf,
-			Check: query.TransactionCheck(c.view, c.about),
+			Check: func(result json.RawMessage) error {
+				err := check(result)
+				if errors.Is(err, query.ErrLate) {
+					late.Store(true)
+				}
+				return err
+			},
 		}
 		answered, err := a.ask(ctx, c.view, q, out)
-		if errors.Is(err, query.ErrLate) { // all nodes say so
+		if err != nil && late.Load() && ctx.Err() == nil { // all nodes that answer say so
 			q.Check = query.PlaceCheck(c.view)
 			answered, err = a.ask(ctx, c.view, q, out)
 		}

@@ -145,6 +145,12 @@ func TestTransactionThatALateNodeDoesNotHave(t *testing.T) {
 	good.Set(says(both, nil))
 	late.Set(says(both, nil))
 	w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["%#x"]`, chain.Transaction(18)), "null") // no node has it
+	good.Set(func(n *forwardtest.Node) {
+		n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+			return nil, &forwardtest.Error{Code: -32603, Message: "internal error"}, strings.Contains(both, method)
+		}
+	})
+	w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["%#x"]`, chain.Transaction(16)), "null") // the only node that answers does not have it
 }
 
 // The same where answers are checked: another node may have the transaction on the chain.
