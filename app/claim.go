@@ -2,9 +2,10 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
+	crypto "crypto/rand"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,8 @@ import (
 //
 // A process claims a name by a post that changes every claimEvery. One that begins posts first and looks then. So of two that
 // begin at once, at least one sees the other and takes another name. A claim whose post does not change is that of a
-// process that was killed.
+// process that was killed. The pauses between looks are random: otherwise two that begin at once could see each other change
+// under each further name.
 type claim struct {
 	board  kv.Board
 	poster string // the name of the post, random
@@ -42,7 +44,7 @@ const (
 
 // claimName claims a name, or that name with a number if a living process has it, until the claim is closed.
 func claimName(ctx context.Context, board kv.Board, name string) (*claim, error) {
-	c := &claim{board: board, poster: limit.OtherPosts + rand.Text()}
+	c := &claim{board: board, poster: limit.OtherPosts + crypto.Text()}
 	for n := 1; ; n++ {
 		if c.name = name; n > 1 {
 			c.name = fmt.Sprintf("%s %d", name, n)
@@ -73,7 +75,7 @@ func (c *claim) taken(ctx context.Context) (bool, error) {
 		if others == 0 || time.Now().After(end) {
 			return false, nil
 		}
-		if err := retry.Sleep(ctx, claimEvery/4); err != nil {
+		if err := retry.Sleep(ctx, rand.N(claimEvery/2)); err != nil {
 			return false, err
 		}
 	}

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -71,4 +73,41 @@ func TestClaimIsLost(t *testing.T) {
 	<-first.ended
 	claimed(t, b, "localhost :8545")
 	await.Until(t, "a clash", func() bool { first.renew(t.Context()); time.Sleep(time.Millisecond); return first.clash })
+}
+
+// steady is a board on which everything takes the same time.
+type steady struct{ *board }
+
+func (b steady) Post(ctx context.Context, name string, value []byte, keep time.Duration) error {
+	time.Sleep(5 * time.Millisecond)
+	return b.board.Post(ctx, name, value, keep)
+}
+
+func (b steady) Posts(ctx context.Context) (map[string][]byte, error) {
+	time.Sleep(5 * time.Millisecond)
+	return b.board.Posts(ctx)
+}
+
+// TestClaimsInStep: processes that begin at once do not give way to each other again and again.
+func TestClaimsInStep(t *testing.T) {
+	b := steady{&board{posts: make(map[string][]byte)}}
+	few := map[string]bool{"localhost :8545": true}
+	for n := 2; n <= 12; n++ {
+		few[fmt.Sprintf("localhost :8545 %d", n)] = true
+	}
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			c, err := claimName(t.Context(), b, "localhost :8545")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(c.close)
+			if !few[c.name] {
+				t.Errorf("%q after so many attempts", c.name)
+			}
+		})
+	}
+	all.Wait()
 }
