@@ -87,7 +87,8 @@ func (c *claim) post(ctx context.Context) error {
 	return c.board.Post(ctx, c.poster, []byte(strconv.FormatUint(c.posted, 10)+" "+c.name), claimKept)
 }
 
-// look reads the claims of others to the name, and reports whether one has changed since the last look.
+// look reads the claims of others to the name, and reports whether one has changed since the last look. One that was not there then
+// may be that of a process that begins and will take another name.
 func (c *claim) look(ctx context.Context) (alive bool, others int, err error) {
 	posts, err := c.board.Posts(ctx)
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *claim) look(ctx context.Context) (alive bool, others int, err error) {
 			continue
 		}
 		before, known := c.seen[poster]
-		alive = alive || c.seen != nil && (!known || before != posted)
+		alive = alive || known && before != posted
 		now[poster] = posted
 	}
 	c.seen = now

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ashlar/internal/await"
+	"ashlar/limit"
 )
 
 // claimed claims a name as a process that ends with the test.
@@ -110,4 +111,31 @@ func TestClaimsInStep(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestBeginningIsNoClash: a process that begins, and has claimed a name until it has seen that this one has it, counts nothing under
+// that name.
+func TestBeginningIsNoClash(t *testing.T) {
+	b := &board{posts: make(map[string][]byte)}
+	first := claimed(t, b, "localhost :8545")
+	first.stop() // the test renews it
+	<-first.ended
+	look := func() { first.posted = claimLook - 1; first.renew(t.Context()) }
+	other := &claim{board: b, poster: limit.OtherPosts + "other", name: first.name}
+	post := func() {
+		if err := other.post(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	post()
+	look()
+	if first.clash {
+		t.Error("a process that begins counts as one that has the name")
+	}
+	post()
+	look()
+	if !first.clash {
+		t.Error("a process that has the name for longer is not seen")
+	}
 }
