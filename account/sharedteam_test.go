@@ -1,8 +1,14 @@
 package account
 
 import (
+	"context"
 	"errors"
+	"iter"
+	"slices"
+	"sync/atomic"
 	"testing"
+
+	"ashlar/kv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -68,5 +74,66 @@ func TestRefusedTeamsAreCheap(t *testing.T) {
 	}
 	if n := store.times.Load() - before; n != 0 {
 		t.Errorf("the lock was taken %d times to refuse a team", n)
+	}
+}
+
+// walked counts how often all rows of a table were read while the lock of changes was held.
+type walked struct {
+	kv.Store
+	held  atomic.Bool
+	times atomic.Int64
+}
+
+func (w *walked) CompareAndSet(ctx context.Context, name string, old, value []byte) error {
+	err := w.Store.CompareAndSet(ctx, name, old, value)
+	if err == nil && name == pointerChanging {
+		w.held.Store(!slices.Equal(value, unlocked))
+	}
+	return err
+}
+
+func (w *walked) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
+	if w.held.Load() {
+		w.times.Add(1)
+	}
+	return w.Store.Walk(ctx, t, from)
+}
+
+// What other processes have changed is read before the lock is taken for which all other changes wait: it is held for a moment only.
+func TestNewOwnersAreCounted(t *testing.T) {
+	store := &walked{Store: openStore(t, vfs.NewMem())}
+	config := Config{Shared: true, Teams: 3}
+	here, there := openAccounts(t, store, config), openAccounts(t, store, config)
+	create := func(a *Accounts, email string) Account {
+		t.Helper()
+		_, created, err := a.Create(t.Context(), NewAccount{Email: email})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return created
+	}
+	first, second, third := create(here, somebody), create(here, "second@example.org"), create(here, "third@example.org")
+	team, err := here.CreateTeam(as(t.Context(), first), "stone", first.ID)
+	if err == nil {
+		_, err = here.AddMember(as(t.Context(), first), team.ID, second.Email, TeamViewer)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(there, "fourth@example.org")
+	store.times.Store(0)
+	if _, err := here.SetMemberRole(as(t.Context(), first), team.ID, second.ID, TeamOwner); err != nil {
+		t.Fatal(err)
+	}
+	if n := store.times.Load(); n != 0 {
+		t.Errorf("%d tables were read under the lock to make a member an owner", n)
+	}
+	create(there, "fifth@example.org")
+	store.times.Store(0)
+	if _, err := here.AddMember(as(t.Context(), first), team.ID, third.Email, TeamOwner); err != nil {
+		t.Fatal(err)
+	}
+	if n := store.times.Load(); n != 0 {
+		t.Errorf("%d tables were read under the lock to add an owner", n)
 	}
 }

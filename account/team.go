@@ -266,6 +266,14 @@ func (a *Accounts) mayBecome(role TeamRole, member, by ID) error {
 	return nil
 }
 
+// learnFor is learn before a member gets a role, if [Accounts.mayBecomeNow] needs it.
+func (a *Accounts) learnFor(ctx context.Context, role TeamRole) error {
+	if role != TeamOwner {
+		return nil
+	}
+	return a.learn(ctx)
+}
+
 // mayBecomeNow is mayBecome with what other processes of a shared store have changed. The write lock is held, and the lock of
 // changes.
 func (a *Accounts) mayBecomeNow(ctx context.Context, role TeamRole, member, by ID) error {

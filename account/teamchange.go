@@ -47,6 +47,9 @@ func (a *Accounts) AddMember(ctx context.Context, team ID, idOrEmail string, rol
 	if err != nil {
 		return Account{}, err
 	}
+	if err := a.learnFor(ctx, role); err != nil {
+		return Account{}, err
+	}
 	return a.changeTeam(ctx, team, fmt.Sprintf("add %s %s to", role, member.ID), onceDurable, func(t *teamRecord) error {
 		return a.join(ctx, t, member.ID, role, actorOf(ctx).Account)
 	})
@@ -77,6 +80,9 @@ func (a *Accounts) SetMemberRole(ctx context.Context, team, member ID, role Team
 	of, before, err := a.InTeam(team, member)
 	if err != nil || before == role {
 		return of, err
+	}
+	if err := a.learnFor(ctx, role); err != nil {
+		return Account{}, err
 	}
 	o := order(!role.Includes(before))
 	return a.changeTeam(ctx, team, fmt.Sprintf("make %s %s of", member, role), o, func(t *teamRecord) error {
