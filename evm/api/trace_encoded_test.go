@@ -127,7 +127,7 @@ func TestTraceBlockOnWrongParent(t *testing.T) {
 }
 
 // TestTraceBlockWithHugeNumbers: a number of a header that is too large is an error, and not cut to the size that
-// the number has in blocks.
+// the number has in blocks. So is extra data that is too long.
 func TestTraceBlockWithHugeNumbers(t *testing.T) {
 	s := serveMade(t)
 	for name, test := range map[string]struct {
@@ -138,6 +138,7 @@ func TestTraceBlockWithHugeNumbers(t *testing.T) {
 		"number 2^64": {func(h *types.Header) { h.Number.Lsh(big.NewInt(1), 64) }, "too large block number: bitlen 65"},
 		"difficulty":  {func(h *types.Header) { h.Difficulty.SetBit(h.Difficulty, 1000, 1) }, "too large block difficulty: bitlen 1001"},
 		"base fee":    {func(h *types.Header) { h.BaseFee.SetBit(h.BaseFee, 256, 1) }, "too large base fee: bitlen 257"},
+		"extra data":  {func(h *types.Header) { h.Extra = make([]byte, 100<<10+1) }, "too large block extradata: size 102401"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			header := types.CopyHeader(s.blocks[3].Header())
