@@ -84,17 +84,23 @@ func (b *bodyReader) readZipped(r io.Reader, decompressors *sync.Pool, buf []byt
 	zipped := e.claim(b.buffers, b.buffers.Get())
 	defer func() {
 		b.buffers.Put(zipped)
-		e.claimed, e.zipped = claimed, 0
+		e.claimed = claimed
 		e.lease.Shrink(max(held, cap(body)))
 	}()
 	if *zipped, err = readAll(r, *zipped, e); err != nil {
 		return buf, err
 	}
 	begin()
-	e.zipped, e.sent = len(*zipped), len(*zipped)
+	return decompress(*zipped, decompressors, buf, e)
+}
+
+// decompress appends what a compressed body stands for to buf.
+func decompress(zipped []byte, decompressors *sync.Pool, buf []byte, e *exchange) ([]byte, error) {
+	e.zipped, e.sent = len(zipped), max(e.sent, len(zipped))
+	defer func() { e.zipped = 0 }()
 	z := decompressors.Get().(decompressor)
 	defer decompressors.Put(z)
-	if err := z.reset(*zipped); err != nil {
+	if err := z.reset(zipped); err != nil {
 		return buf, err
 	}
 	return unzip(z, buf, e)

@@ -123,22 +123,26 @@ func (s *socket) serve() {
 	ended := s.ending.Swap(true) // no frame of a message follows the close frame
 	s.cancel()
 	s.out.close()
-	var refused *refusal
-	switch {
-	case ended, websocket.CloseStatus(err) != -1, isGone(err):
+	if ended || websocket.CloseStatus(err) != -1 || isGone(err) {
 		_ = s.conn.CloseNow() // fails only if already closed
-	case errors.As(err, &refused):
-		_ = s.conn.Close(closeBusy, refused.err.Message)
-	case errors.Is(err, limit.ErrMemory):
-		_ = s.conn.Close(closeBusy, reasonMemory)
-	case errors.Is(err, errTooLarge):
-		_ = s.conn.Close(closeSize, err.Error())
-	default:
-		// A frame was invalid. For some faults, the library has already closed the
-		// connection with its own code.
-		_ = s.conn.Close(closeInvalid, "invalid frame")
+	} else {
+		_ = s.conn.Close(closeOf(err)) // for some faults, the library has already closed it with its own code
 	}
 	s.running.Wait()
+}
+
+// closeOf returns with what code and reason an error of a message closes its connection.
+func closeOf(err error) (websocket.StatusCode, string) {
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		return closeBusy, refused.err.Message
+	case errors.Is(err, limit.ErrMemory):
+		return closeBusy, reasonMemory
+	case errors.Is(err, errTooLarge):
+		return closeSize, err.Error()
+	}
+	return closeInvalid, "invalid frame"
 }
 
 // isGone reports whether an error means a lost connection rather than a misuse.
@@ -170,16 +174,20 @@ func (s *socket) read() error {
 		}
 		e.lease = lease
 		request := e.claim(&s.handler.buffers, s.handler.buffers.Get())
-		if *request, err = s.receive(message, compressed, *request, e); err != nil {
+		if *request, err = s.receive(message, *request, e); err != nil {
 			s.drop(e, request)
 			return err
 		}
 		s.touch()
+		e.begin(s.ctx) // excludes the time the client took to send it
 		select {
 		case s.inFlight <- struct{}{}:
 			s.running.Add(1)
 			s.handler.sockets.workers.run(func() {
 				defer s.running.Done()
+				if compressed && !s.inflate(e, request) {
+					return
+				}
 				s.answer(e, request)
 			})
 		case <-s.ctx.Done():
@@ -233,34 +241,29 @@ func tooLarge(most int) error {
 	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
 }
 
-// receive reads the rest of a message, and starts its time limit, which excludes the time the client took
-// to send it. If it does not end in time, if there is no memory for it, or if the key cannot pay for it, the
-// connection ends.
-func (s *socket) receive(message io.Reader, compressed bool, buf []byte, e *exchange) (_ []byte, err error) {
+// receive reads the rest of a message, as it is sent. If it does not end in time, if there is no memory
+// for it, or if the key cannot pay for it, the connection ends.
+func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	s.receiving.start()
 	defer s.receiving.stop()
 	from := s.raw.begin(e.settings.bodyBytes)
-	begin := func() {
-		s.receiving.stop()
-		e.begin(s.ctx)
-	}
-	if compressed {
-		buf, err = s.handler.bodies.readZipped(message, &inflaters, buf, e, begin)
-	} else {
-		buf, err = readAll(message, buf, e)
-		begin()
-	}
+	buf, err := readAll(message, buf, e)
 	if sent := s.raw.end(from); sent > sentBytes*len(buf)+bytesPerCredit {
 		e.sent = sent
 	}
+	return buf, s.countRefusal(e, err)
+}
+
+// countRefusal counts the refusal of a message because of an error, and returns the error for the client.
+func (s *socket) countRefusal(e *exchange, err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) || errors.Is(err, errTooLarge) || errors.Is(err, limit.ErrMemory) {
 		e.countRefused(s.handler.bodyRefusal(e.settings, err))
 	}
 	if errors.Is(err, errTooLarge) {
-		err = tooLarge(e.settings.bodyBytes)
+		return tooLarge(e.settings.bodyBytes)
 	}
-	return buf, err
+	return err
 }
 
 // admit checks the connection's key again and returns a new exchange for a message, or nil

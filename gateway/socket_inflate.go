@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"errors"
 	"io"
 	"math"
 	"sync"
+
+	"ashlar/jsonrpc"
 
 	"github.com/klauspost/compress/flate"
 )
@@ -123,6 +126,44 @@ func (m *marks) take() bool {
 	compressed := m.queued[0]
 	m.queued = m.queued[:copy(m.queued, m.queued[1:])]
 	return compressed
+}
+
+// inflate replaces a compressed message in flight with what it stands for. It does so beside the reader,
+// because it may wait for a slot of heavy calls. If it fails, it refuses the message or ends the connection,
+// and returns false.
+func (s *socket) inflate(e *exchange, message *[]byte) bool {
+	claimed := e.claimed
+	text := e.claim(&s.handler.buffers, s.handler.buffers.Get())
+	body, err := decompress(*message, &inflaters, *text, e)
+	*text, *message = *message, body
+	s.handler.buffers.Put(text)
+	e.claimed = claimed
+	e.lease.Shrink(max(inFlightBytes, cap(body)))
+	if err == nil {
+		return true
+	}
+	e.stop()
+	done := func() {
+		s.drop(e, message)
+		<-s.inFlight
+		s.out.notify() // after the message's memory and place have become free
+	}
+	err = s.countRefusal(e, err)
+	var refused *refusal
+	if !errors.As(err, &refused) || refused.reason != RefusedBusy {
+		done()
+		s.end(closeOf(err))
+		return false
+	}
+	answer := jsonrpc.AppendError(nil, requestIDOf(*message), refused.err) // null if nothing is decompressed
+	first, err := s.out.put(outgoing{parts: [][]byte{answer}, done: done})
+	if err != nil {
+		done()
+		s.refused(err)
+	} else if first {
+		s.out.drain()
+	}
+	return false
 }
 
 // inflaters are of type *inflater.

@@ -7,9 +7,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/gateway"
 	"ashlar/internal/await"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
+
+	"github.com/coder/websocket"
 )
 
 const agreeing = "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; client_no_context_takeover\r\n"
@@ -213,4 +218,31 @@ func TestMemoryOfUnfinishedCompressedMessages(t *testing.T) {
 		t.Errorf("answered %q, %v", payload, err)
 	}
 	await.Until(t, "memory to be released", func() bool { return s.handler.Stats().HeldBytes == 0 })
+}
+
+// A compressed message that waits for a slot of heavy calls delays no other of its connection. If it gets none
+// in time, it is refused, and the connection goes on.
+func TestCompressedMessageWithoutSlot(t *testing.T) {
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	n := held(begun, release)
+	heavy := *n.Methods.Find("test_held")
+	heavy.Cost = jsonrpc.Heavy(1)
+	n.Methods = jsonrpctest.With(n.Methods, heavy)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Heavy: 1, RequestTime: time.Second}}, 0)
+	busy := s.dial(nil)
+	busy.send(call("test_held"))
+	<-begun
+	defer close(release)
+	c := s.dial(&websocket.DialOptions{CompressionMode: websocket.CompressionNoContextTakeover})
+	c.send(call("test_name")+strings.Repeat(" ", 100<<10), call("test_name"))
+	if got := c.receive(); !strings.Contains(got, "alpha") {
+		t.Errorf("the short one waits for the long one: %s", got)
+	}
+	if got := c.receive(); !strings.Contains(got, `"id":1,"error":{"code":-32005,`) {
+		t.Errorf("got %s", got)
+	}
+	c.send(call("test_name"))
+	if got := c.receive(); !strings.Contains(got, "alpha") {
+		t.Errorf("after the refusal: %s", got)
+	}
 }

@@ -3,16 +3,20 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"ashlar/gateway"
 	"ashlar/internal/pipes"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 
 	"github.com/coder/websocket"
 )
@@ -150,5 +154,39 @@ func testPingWaitsForAMessageThatIsWritten(t *testing.T, compression websocket.C
 	c.send(call("test_name"))
 	if answer := c.receive(); answer != `{"jsonrpc":"2.0","id":1,"result":"alpha"}` {
 		t.Errorf("got %s", answer)
+	}
+}
+
+// A client is not gone because a compressed message of it waits for a slot of heavy calls.
+func TestPingWhileAMessageWaitsForASlot(t *testing.T) {
+	synctest.Test(t, testPingWhileAMessageWaitsForASlot)
+}
+
+func testPingWhileAMessageWaitsForASlot(t *testing.T) {
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	n := held(begun, release)
+	heavy := *n.Methods.Find("test_held")
+	heavy.Cost = jsonrpc.Heavy(1)
+	n.Methods = jsonrpctest.With(n.Methods, heavy)
+	_, line, stop := startPipe(t, gateway.Config{
+		Networks: []gateway.Network{n}, Limits: gateway.Limits{Heavy: 1}, Sockets: gateway.SocketLimits{Ping: 1500 * time.Millisecond},
+	})
+	defer func() { _ = stop() }() // its connections have ended
+	busy := dialLine(t, line, websocket.CompressionDisabled)
+	defer busy.conn.CloseNow()
+	busy.send(call("test_held"))
+	<-begun
+	c := dialLine(t, line, websocket.CompressionNoContextTakeover)
+	defer c.conn.CloseNow()
+	answer := make(chan string, 1)
+	go func() {
+		_, message, err := c.conn.Read(t.Context()) // answers pings
+		answer <- fmt.Sprint(string(message), err)
+	}()
+	c.send(call("test_name") + strings.Repeat(" ", 100<<10))
+	time.Sleep(4 * time.Second) // longer than a ping may stay unanswered; a second one is sent meanwhile
+	close(release)
+	if got := <-answer; got != `{"jsonrpc":"2.0","id":1,"result":"alpha"}<nil>` {
+		t.Errorf("got %s", got)
 	}
 }
