@@ -99,7 +99,7 @@ func (w *walked) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[k
 	return w.Store.Walk(ctx, t, from)
 }
 
-// What other processes have changed is read before the lock is taken for which all other changes wait: it is held for a moment only.
+// The changes of other processes are read before the lock of changes is taken: all other changes wait for that lock.
 func TestNewOwnersAreCounted(t *testing.T) {
 	store := &walked{Store: openStore(t, vfs.NewMem())}
 	config := Config{Shared: true, Teams: 3}

@@ -82,7 +82,7 @@ type listReader struct {
 	state.Reader // the state before the block
 	list         *encodedList
 	step         int
-	fail         func(error) // is told of errors that the methods of state.Reader cannot return
+	fail         func(error) // records an error that a method of state.Reader cannot return
 }
 
 // of returns the state that has an account: with the changes of the list if it has the account.

@@ -62,7 +62,7 @@ func encodeList(t *testing.T, list any) []byte {
 	return encoded
 }
 
-// What accounts of an encoded list are at each step is what go-ethereum's reader of the decoded list says.
+// At each step, a reader of the encoded list returns the accounts, slots and codes that go-ethereum's reader of the decoded list returns.
 func TestEncodedListIsTheList(t *testing.T) {
 	list := testList(t)
 	split, err := splitList(encodeList(t, list))
