@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+
+	"ashlar/filelock"
 )
 
 const (
@@ -61,12 +63,13 @@ func (d *directory) Close() error {
 	return errors.Join(failed...)
 }
 
-// take locks the directory until it is closed. It waits for a server that is stopping.
+// take locks the directory until it is closed. It waits for a server that is stopping. On a file system without locks, as some
+// of networks are, nothing is locked.
 func (d *directory) take() (err error) {
 	if d.lock, err = os.Open(d.path); err != nil {
 		return err
 	}
-	for end := time.Now().Add(reachTime); lock(d.lock); time.Sleep(reachPause) {
+	for end := time.Now().Add(reachTime); errors.Is(filelock.Lock(d.lock), filelock.ErrLocked); time.Sleep(reachPause) {
 		if time.Now().After(end) {
 			return fmt.Errorf("%s is in use: %w (want a directory for each process of a cluster, or none)", d.path, ErrInUse)
 		}

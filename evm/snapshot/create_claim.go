@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"ashlar/filelock"
 )
 
 // claimName is the name of a file that becomes the manifest. Until then, a lock on it keeps other
@@ -38,8 +40,8 @@ func tryClaim(folder string) (c *claimed, held bool, err error) {
 	if c.file, err = os.OpenFile(c.path(), os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return nil, false, err
 	}
-	if err := lock(c.file); err != nil {
-		if errors.Is(err, errLocked) {
+	if err := filelock.Lock(c.file); err != nil {
+		if errors.Is(err, filelock.ErrLocked) {
 			err = fmt.Errorf("%w: another snapshot is being written to %s (want another folder, or wait until that one is complete)", ErrFolder, folder)
 		} else {
 			err = fmt.Errorf("lock %s: %w", c.path(), err)

@@ -32,6 +32,7 @@ func shared() []layer {
 		{"chain", nil},
 		{"parameter", []string{"jsonrpc", "chain"}},
 		{"endpoint", nil},
+		{"filelock", nil},
 		{"strictjson", nil},
 		{"retry", nil},
 		{"upstream", []string{"limit", "chain", "endpoint"}},
@@ -40,7 +41,7 @@ func shared() []layer {
 		{"feed", []string{"jsonrpc", "parameter", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
 		{"eth", []string{"jsonrpc", "parameter", "chain", "feed"}},
-		{"account", []string{"kv", "limit", "retry"}},
+		{"account", []string{"kv", "limit", "retry", "filelock"}},
 		{"family", []string{"kv", "jsonrpc", "chain", "endpoint", "history", "feed", "worker", "upstream"}},
 	}
 }
@@ -65,7 +66,7 @@ func family(name string) []layer {
 		{"archive", append(in("keccak", "."), "kv", "chain", "history", "retry")},
 		{"proven", append(in(".", "merkle", "source", "archive"), "limit", "upstream", "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
-		{"snapshot", append(in(".", "execute", "archive", "export"), "chain", "endpoint")},
+		{"snapshot", append(in(".", "execute", "archive", "export"), "chain", "endpoint", "filelock")},
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry", "upstream")},
 		{"verify", append(in(".", "execute", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
