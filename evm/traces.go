@@ -3,12 +3,16 @@ package evm
 import "github.com/ethereum/go-ethereum/common"
 
 // Traces says who takes part in the traces of a block: its calls, creations,
-// self-destructions and rewards, in the order of trace_block.
+// self-destructions and rewards, in the order of trace_block. Changes is what one needs to
+// trace a transaction without those before it.
 type Traces struct {
 	List []Trace // by position
 	// Ends are the positions after the last trace of each transaction. Rewards follow the
 	// last transaction.
 	Ends []int
+	// Changes are nil if they were not recorded or cannot be said. Before Byzantium, and from
+	// Amsterdam on, there are none.
+	Changes *Changes
 }
 
 // Trace says who takes part in one trace.

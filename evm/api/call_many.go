@@ -195,7 +195,7 @@ func (a *API) callMany(ctx context.Context, params, out []byte) ([]byte, error) 
 // replay calls run before the transaction that the state context names.
 func (q *bundleQuestion) replay(ctx context.Context, view *query.View, number uint64, run func(*execute.Replay) error) error {
 	return view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
-		if count := len(r.Block().Transactions()); *q.index > uint64(count) {
+		if count := r.Block().Len(); *q.index > uint64(count) {
 			return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", *q.index, r.Block().Hash())}
 		}
 		if err := r.Skip(int(*q.index)); err != nil {

@@ -122,7 +122,11 @@ func (c hashCache) ofInput(input *query.Input) (transactionHashes, error) {
 	if input.Body != nil {
 		return c.of(input.Block.Hash(), input.Body)
 	}
-	return hashesOf(input.Block.Transactions()), nil
+	block, err := input.Block.Whole()
+	if err != nil {
+		return nil, err
+	}
+	return hashesOf(block.Transactions()), nil
 }
 
 // hashesOf returns the hashes of transactions that are not those of a stored block.

@@ -95,7 +95,11 @@ func (a *API) scanForCreator(ctx context.Context, view *query.View, address comm
 	}
 	answer := append([]byte(nil), "null"...)
 	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
-		for i, tx := range r.Block().Transactions() {
+		for i := range r.Block().Len() {
+			tx, err := r.Block().Transaction(i)
+			if err != nil {
+				return err
+			}
 			root, err := a.otsFrames(ctx, r, i, out)
 			if err != nil {
 				return err

@@ -188,7 +188,7 @@ func (a *API) appendTraces(ctx context.Context, out []byte, input query.Input, c
 	if err != nil {
 		return out, err
 	}
-	count := len(input.Block.Transactions())
+	count := input.Block.Len()
 	err = a.tracing(ctx, config, input, 0, count, room, func(next nextTrace) (err error) {
 		out, err = room.AppendArray(out, count, func(out []byte, i int) ([]byte, error) {
 			out = appendHex(append(out, `{"txHash":`...), hashes.hash(i))
@@ -302,7 +302,7 @@ func (a *API) appendTracedCall(ctx context.Context, q *traceQuestion, view *quer
 	if err != nil {
 		return out, err
 	}
-	if err := checkIndex(*q.txIndex, uint64(len(input.Block.Transactions())), input.Block.Hash()); err != nil {
+	if err := checkIndex(*q.txIndex, uint64(input.Block.Len()), input.Block.Hash()); err != nil {
 		return out, err
 	}
 	if q.config.IsScript() {
@@ -347,11 +347,11 @@ func (a *API) intermediateRoots(ctx context.Context, params, out []byte) ([]byte
 	}
 	room := jsonrpc.RoomFor(ctx, out)
 	err = view.Replay(ctx, number, execute.ReplayOptions{Roots: true}, func(r *execute.Replay) (err error) {
-		if len(r.Block().Transactions()) == 0 {
+		if r.Block().Len() == 0 {
 			out = appendNull(out) // as in geth
 			return nil
 		}
-		out, err = room.AppendArray(out, len(r.Block().Transactions()), func(out []byte, i int) ([]byte, error) {
+		out, err = room.AppendArray(out, r.Block().Len(), func(out []byte, i int) ([]byte, error) {
 			err := r.Skip(i + 1)
 			return appendHash(out, r.Root()), err
 		})

@@ -113,7 +113,7 @@ func (t *chainTraces) step(ctx context.Context, id string, out []byte) ([]byte, 
 		if err != nil {
 			return out, err
 		}
-		if len(input.Block.Transactions()) > 0 || t.next == t.last {
+		if input.Block.Len() > 0 || t.next == t.last {
 			if out, err = t.appendBlock(ctx, id, out, input); err == nil {
 				t.next++
 			}
@@ -137,11 +137,11 @@ func (t *chainTraces) appendBlock(ctx context.Context, id string, out []byte, in
 		return out, err
 	}
 	out = jsonrpc.AppendNotification(out, "debug_subscription", id)
-	out = strconv.AppendUint(append(out, `{"block":"0x`...), input.Block.NumberU64(), 16)
+	out = strconv.AppendUint(append(out, `{"block":"0x`...), input.Block.Header().Number.Uint64(), 16)
 	out = appendHash(append(out, `","hash":`...), hash)
 	out = append(out, `,"traces":[`...)
 
-	count := len(input.Block.Transactions())
+	count := input.Block.Len()
 	traced := 0 // transactions whose entry is complete
 	err = t.api.tracing(ctx, t.config, input, 0, count, room, func(next nextTrace) error {
 		var failed error

@@ -8,8 +8,6 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
-
-	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // framesAt calls add with the frames of a block at positions that the trace index has named.
@@ -52,12 +50,15 @@ func (a *API) framesAt(ctx context.Context, view *query.View, found query.BlockT
 
 // rewardsAt calls add with the frames of a block's rewards at positions. The first reward is
 // at begin.
-func (a *API) rewardsAt(block *types.Block, positions []uint32, begin int, add func(*trace.Frame) error) error {
-	rewards := a.chain.Executor().Rewards(block.Header(), block.Uncles())
+func (a *API) rewardsAt(block execute.Block, positions []uint32, begin int, add func(*trace.Frame) error) error {
+	rewards, err := a.rewards(block)
+	if err != nil {
+		return err
+	}
 	for _, position := range positions {
 		i := int(position) - begin
 		if i >= len(rewards) {
-			return fmt.Errorf("%w: block %d: the trace index has a reward %d of %d", archive.ErrCorrupt, block.NumberU64(), i, len(rewards))
+			return fmt.Errorf("%w: block %d: the trace index has a reward %d of %d", archive.ErrCorrupt, block.Header().Number, i, len(rewards))
 		}
 		frame := trace.RewardFrame(block, &rewards[i])
 		if err := add(&frame); err != nil {
@@ -65,4 +66,16 @@ func (a *API) rewardsAt(block *types.Block, positions []uint32, begin int, add f
 		}
 	}
 	return nil
+}
+
+// rewards returns the rewards of a block; none if it is of proof of stake.
+func (a *API) rewards(block execute.Block) ([]execute.Reward, error) {
+	if block.Header().Difficulty.Sign() == 0 {
+		return nil, nil
+	}
+	whole, err := block.Whole()
+	if err != nil {
+		return nil, err
+	}
+	return a.chain.Executor().Rewards(block.Header(), whole.Uncles()), nil
 }

@@ -166,7 +166,7 @@ func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, li
 	}
 	return view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		block := r.Block()
-		for range block.Transactions() {
+		for range block.Len() {
 			replayed, err := trace.Kinds{Trace: true}.Transaction(ctx, r, a.chain.Executor().Config(), len(list.out), list.room)
 			if err != nil {
 				return err
@@ -177,7 +177,11 @@ func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, li
 				}
 			}
 		}
-		for _, reward := range a.chain.Executor().Rewards(block.Header(), block.Uncles()) {
+		rewards, err := a.rewards(block)
+		if err != nil {
+			return err
+		}
+		for _, reward := range rewards {
 			frame := trace.RewardFrame(block, &reward)
 			if err := found(&frame); err != nil {
 				return err
@@ -301,14 +305,18 @@ func (a *API) parityReplayBlock(ctx context.Context, params, out []byte) ([]byte
 	}
 	room := jsonrpc.RoomFor(ctx, out)
 	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
-		transactions := r.Block().Transactions()
-		out, err = room.AppendArray(out, len(transactions), func(out []byte, i int) ([]byte, error) {
+		block := r.Block()
+		out, err = room.AppendArray(out, block.Len(), func(out []byte, i int) ([]byte, error) {
 			replayed, err := kinds.Transaction(ctx, r, a.chain.Executor().Config(), len(out), room)
 			if err != nil {
 				return out, err
 			}
 			replayed.Unplace()
-			hash := transactions[i].Hash()
+			tx, err := block.Transaction(i)
+			if err != nil {
+				return out, err
+			}
+			hash := tx.Hash()
 			return replayed.Append(out, &hash), nil
 		})
 		return err

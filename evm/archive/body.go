@@ -120,6 +120,19 @@ func (b *Body) Transaction(i int) ([]byte, error) {
 	return raw, nil
 }
 
+// Decode returns transaction i, with i < Len.
+func (b *Body) Decode(i int) (*types.Transaction, error) {
+	raw, err := b.Transaction(i)
+	if err != nil {
+		return nil, err
+	}
+	transaction := new(types.Transaction)
+	if err := transaction.UnmarshalBinary(raw); err != nil {
+		return nil, fmt.Errorf("%w: bodies row: transaction %d: %v", ErrCorrupt, i, err)
+	}
+	return transaction, nil
+}
+
 // Sender returns the sender of transaction i, with i < Len.
 func (b *Body) Sender(i int) common.Address {
 	return common.Address(b.senders[i*common.AddressLength : (i+1)*common.AddressLength])
@@ -199,17 +212,12 @@ func decodeWithdrawal(content []byte, w *types.Withdrawal) (following []byte, er
 // Block returns the whole block.
 func (b *Body) Block(header *types.Header) (*types.Block, error) {
 	body := types.Body{Transactions: make(types.Transactions, b.Len())}
+	var err error
 	for i := range body.Transactions {
-		raw, err := b.Transaction(i)
-		if err != nil {
+		if body.Transactions[i], err = b.Decode(i); err != nil {
 			return nil, err
 		}
-		body.Transactions[i] = new(types.Transaction)
-		if err := body.Transactions[i].UnmarshalBinary(raw); err != nil {
-			return nil, fmt.Errorf("%w: bodies row: transaction %d: %v", ErrCorrupt, i, err)
-		}
 	}
-	var err error
 	if body.Uncles, err = b.Uncles(); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,9 @@ import (
 // form is what the pointer format of docs/format.md says about the rows of an archive. It is
 // chosen when the archive is created, and never changes.
 type form struct {
-	traces bool // there is a trace index
-	hashes bool // a receipt with logs has the hash of its transaction
+	traces  bool // there is a trace index
+	changes bool // it has what transactions have changed; only with traces
+	hashes  bool // a receipt with logs has the hash of its transaction
 }
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 // forms are the forms that this package reads and writes.
-var forms = []form{{}, {traces: true}, {hashes: true}, {traces: true, hashes: true}}
+var forms = []form{{}, {traces: true}, {hashes: true}, {traces: true, hashes: true}, {traces: true, hashes: true, changes: true}}
 
 // String returns the value of the pointer.
 func (f form) String() string {
@@ -32,6 +33,9 @@ func (f form) String() string {
 	}
 	if f.traces {
 		format += "+" + string(TraceIndex)
+	}
+	if f.changes {
+		format += "+changes"
 	}
 	return format
 }
@@ -60,7 +64,8 @@ func formOf(ctx context.Context, store kv.Reader) (form, error) {
 
 // newForm returns the form of a new archive.
 func newForm(features []Feature) form {
-	return form{traces: slices.Contains(features, TraceIndex), hashes: true}
+	traces := slices.Contains(features, TraceIndex)
+	return form{traces: traces, changes: traces, hashes: true}
 }
 
 // StoresHashes reports whether the stored receipts with logs have the hashes of their

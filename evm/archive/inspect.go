@@ -22,7 +22,7 @@ import (
 type TableSet struct {
 	Headers, Bodies, Receipts, AccessLists *kv.Table // the data of a block
 	BlockHashes, TxHashes, LogPostings     *kv.Table // derived from the data
-	TraceCounts, TracePostings             *kv.Table // the trace index
+	TraceCounts, TracePostings, TxChanges  *kv.Table // the trace index
 	Accounts, Slots, Codes, TrieNodes      *kv.Table // the state
 }
 
@@ -31,7 +31,7 @@ func NamedTables() TableSet {
 	return TableSet{
 		Headers: headers, Bodies: bodies, Receipts: receipts, AccessLists: accessLists,
 		BlockHashes: blockHashes, TxHashes: txHashes, LogPostings: logPostings,
-		TraceCounts: traceCounts, TracePostings: tracePostings,
+		TraceCounts: traceCounts, TracePostings: tracePostings, TxChanges: txChanges,
 		Accounts: accounts, Slots: slots, Codes: codes, TrieNodes: trieNodes,
 	}
 }
@@ -48,7 +48,7 @@ func (t TableSet) Derived() []*kv.Table { return []*kv.Table{t.BlockHashes, t.Tx
 // DescribeKey describes a row's key, except its block, for messages.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	switch {
-	case t == headers || t == bodies || t == receipts || t == accessLists || t == traceCounts:
+	case t == headers || t == bodies || t == receipts || t == accessLists || t == traceCounts || t == txChanges:
 		want := rows.Chunk(sort)
 		if bytes.Equal(partition, want[:]) {
 			return fmt.Sprintf("block %d", sort)

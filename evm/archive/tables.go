@@ -17,6 +17,7 @@ var (
 	txHashes      = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, Expected: true, IndexBits: rows.IndexBits}
 	accessLists   = &kv.Table{ID: 0x15, Name: "access_lists", Kind: kv.List, Expected: true}
 	traceCounts   = &kv.Table{ID: 0x16, Name: "trace_counts", Kind: kv.List, Expected: true}
+	txChanges     = &kv.Table{ID: 0x17, Name: "transaction_changes", Kind: kv.List, Expected: true}
 	accounts      = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
 	slots         = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
 	codes         = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List, Expected: true}
@@ -27,7 +28,7 @@ var (
 
 // Tables lists every table of an EVM network, for maintenance.
 func Tables() []*kv.Table {
-	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accessLists, traceCounts, accounts, slots, codes, trieNodes, logPostings, tracePostings}
+	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accessLists, traceCounts, txChanges, accounts, slots, codes, trieNodes, logPostings, tracePostings}
 }
 
 // The pointers of an EVM network that are not common to all families.

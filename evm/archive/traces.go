@@ -78,7 +78,7 @@ func (c *TraceCounts) rewardsFrom() int {
 const maxTraces = 1 << 30
 
 // PutTraces puts a block's rows of the trace index.
-func PutTraces(to kv.Putter, number uint64, traces *evm.Traces) {
+func (h *History) PutTraces(to kv.Putter, number uint64, traces *evm.Traces) {
 	block := postings.NewBlock[Participant]()
 	for position, trace := range traces.List {
 		for _, s := range stored {
@@ -99,6 +99,11 @@ func PutTraces(to kv.Putter, number uint64, traces *evm.Traces) {
 		sum += TraceSum(number, participant[:], row)
 	}
 	partition := rows.Chunk(number)
+	if h.form.changes && traces.Changes != nil {
+		row := encodeChanges(traces.Changes)
+		to.Put(txChanges, partition[:], number, row)
+		sum += TraceSum(number, partition[:], row)
+	}
 	to.Put(traceCounts, partition[:], number, binary.BigEndian.AppendUint64(counts, sum))
 }
 
@@ -126,7 +131,7 @@ func TraceSum(number uint64, partition, value []byte) uint64 {
 }
 
 // ParseTraceCounts decodes a row of trace_counts. unexplained is the block's checksum
-// without what this row adds to it: the sum of [TraceSum] over its postings.
+// without what this row adds to it: the sum of [TraceSum] over its postings and changes.
 func ParseTraceCounts(number uint64, row []byte) (counts *TraceCounts, unexplained uint64, err error) {
 	const sumBytes = 8
 	if len(row) < sumBytes {
@@ -163,7 +168,7 @@ func (h *History) putTraces(to kv.Putter, delta *evm.Delta) error {
 	if delta.Traces == nil {
 		return fmt.Errorf("archive: encode block %s: its traces were not recorded, but the archive indexes them", delta.Ref())
 	}
-	PutTraces(to, delta.Block.NumberU64(), delta.Traces)
+	h.PutTraces(to, delta.Block.NumberU64(), delta.Traces)
 	return nil
 }
 

@@ -63,7 +63,6 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 	}
 	r := e.beginRun(ctx, parent, header, statedb, &db.readFailure)
 	defer r.release()
-	r.recorder = e.newTraceRecorder(r.evm)
 	body := &types.Body{Withdrawals: attributes.Withdrawals}
 	if body.Withdrawals == nil {
 		body.Withdrawals = types.Withdrawals{} // none, in a block of a time that has them

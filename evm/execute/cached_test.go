@@ -59,7 +59,7 @@ func crossing(t *testing.T) (*ingesttest.Follower, execute.Parent, *watchedReads
 func TestReplaysShareTheirReads(t *testing.T) {
 	f, parent, reads, block := crossing(t)
 	replay := func() error {
-		return f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Roots: true}, func(r *execute.Replay) error {
+		return f.Executor.Replay(t.Context(), parent, execute.Decoded(block), execute.ReplayOptions{Roots: true}, func(r *execute.Replay) error {
 			if err := r.Skip(len(block.Transactions())); err != nil {
 				return err
 			}

@@ -65,7 +65,7 @@ func (r *Replay) TraceBundles(ctx context.Context, bundles []Bundle, options Cal
 
 func (r *Replay) simulateBundles(ctx context.Context, bundles []Bundle, options CallOptions, run bundledCall) error {
 	options.Block = BlockOverrides{}
-	return r.simulate(ctx, r.block.Header(), options, func(s *simulation) error { return s.bundles(bundles, options.State, run) })
+	return r.simulate(ctx, r.run.header, options, func(s *simulation) error { return s.bundles(bundles, options.State, run) })
 }
 
 // bundles runs bundles in a state with overrides.

@@ -30,12 +30,12 @@ func (e *Executor) TraceCalls(ctx context.Context, at At, options CallOptions, r
 // runs next. The replay is over then, as the call has changed its state.
 func (r *Replay) TraceCall(ctx context.Context, message *Message, options CallOptions, tracer Tracer) error {
 	tracer.Hooks = r.numbered(tracer.Hooks)
-	return r.simulate(ctx, headerForTrace(r.block.Header(), &options.Block), options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
+	return r.simulate(ctx, headerForTrace(r.run.header, &options.Block), options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
 }
 
 // simulate calls run with a simulation in the state before the transaction that runs next. The replay is over then.
 func (r *Replay) simulate(ctx context.Context, header *types.Header, options CallOptions, run func(*simulation) error) error {
-	at := At{Header: header, State: r.parent.State, Hashes: replayHashes{r}, sealed: r.block.Header()}
+	at := At{Header: header, State: r.parent.State, Hashes: replayHashes{r}, sealed: r.run.header}
 	return options.limit(ctx, func(ctx context.Context) error {
 		s := r.run.executor.newSimulation(ctx, at)
 		defer s.release()
@@ -50,7 +50,7 @@ type replayHashes struct{ replay *Replay }
 
 // BlockHash implements [BlockHashes].
 func (h replayHashes) BlockHash(_ context.Context, number uint64) (common.Hash, error) {
-	if number == h.replay.block.NumberU64() {
+	if number == h.replay.run.header.Number.Uint64() {
 		return h.replay.block.Hash(), nil
 	}
 	return h.replay.run.evm.Context.GetHash(number), nil

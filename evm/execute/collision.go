@@ -21,6 +21,8 @@ type collidingState struct {
 
 	// recorder, if any, is told what the EVM does before and after calls.
 	recorder *traceRecorder
+	// changes, if any, is told what may change before it does.
+	changes *changeRecorder
 }
 
 // Snapshot implements vm.StateDB.

@@ -160,7 +160,7 @@ func TestTracersSeeAccountsWithStorage(t *testing.T) {
 		OnTxEnd: func(*types.Receipt, error) { afterwards = env.StateDB.GetNonce(stored) },
 	}}
 	parent := Parent{Header: first.Block.Header(), State: after, Ancestors: after}
-	if err := executor.Replay(t.Context(), parent, blocks[0], ReplayOptions{}, func(r *Replay) error { return r.Trace(t.Context(), tracer) }); err != nil {
+	if err := executor.Replay(t.Context(), parent, Decoded(blocks[0]), ReplayOptions{}, func(r *Replay) error { return r.Trace(t.Context(), tracer) }); err != nil {
 		t.Fatal(err)
 	}
 	if balance := env.StateDB.GetBalance(stored); before != 0 || afterwards != 0 || balance.Uint64() != 1 {

@@ -2,14 +2,11 @@ package execute
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
-	"github.com/ethereum/go-ethereum/core/state"
-	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/rlp"
 )
@@ -100,22 +97,23 @@ func (r *Replay) skipCached(index int) error {
 	if r.next != known.length || r.begun && r.next == 0 {
 		return r.advance(index) // its start is not recorded
 	}
-	changes := newChangeRecorder(r.run)
+	changes := newChangeRecorder(r.run.state.StateDB)
+	r.run.state.changes = changes
+	defer func() { r.run.state.changes = nil }()
 	if !r.begun {
 		r.begin()
-		changes.record(0)
+		changes.end(0)
 	}
 	for ; r.next < index; r.next++ {
 		if err := r.advanceOne(); err != nil {
 			return err
 		}
-		changes.record(uint32(r.next + 1))
+		changes.end(r.next + 1)
 	}
-	r.run.state = r.run.use(r.run.state.StateDB) // no longer watched
 	if r.db.failure() != nil || r.run.ctx.Err() != nil {
 		return nil
 	}
-	segment, err := rlp.EncodeToBytes(changes.list.ToEncodingObj())
+	segment, err := rlp.EncodeToBytes(changes.list().ToEncodingObj())
 	if err != nil {
 		return fmt.Errorf("changes of the first %d transactions: %w", index, err)
 	}
@@ -131,52 +129,28 @@ func (r *Replay) jumpInto(p prefix, index int) (err error) {
 			return err
 		}
 	}
-	return r.jump(index, lists...)
+	return r.jumpOver(index, lists...)
 }
 
-// changeRecorder records what the steps of a run change.
-type changeRecorder struct {
-	state    *state.StateDB
-	list     *bal.ConstructionBlockAccessList
-	accounts map[common.Address]bool // touched by the step; true: its code as well
-	slots    map[warmSlot]struct{}   // touched by the step
-}
-
-// newChangeRecorder makes the recorder of a run, which it watches until the run gets
-// another state.
-func newChangeRecorder(run *blockRun) *changeRecorder {
-	c := &changeRecorder{
-		state: run.state.StateDB, list: bal.NewConstructionBlockAccessList(),
-		accounts: make(map[common.Address]bool), slots: make(map[warmSlot]struct{}),
-	}
-	touch := func(address common.Address) {
-		if _, ok := c.accounts[address]; !ok {
-			c.accounts[address] = false
+// list returns the recorded changes in the form of an access list.
+func (c *changeRecorder) list() *bal.ConstructionBlockAccessList {
+	list := bal.NewConstructionBlockAccessList()
+	for address, h := range c.accounts {
+		code := h.first.CodeHash
+		for _, after := range h.values {
+			step, value := uint32(after.Step), after.Value
+			list.BalanceChange(step, address, &value.Balance)
+			list.NonceChange(address, step, value.Nonce)
+			if value.CodeHash != code {
+				list.CodeChange(address, step, c.codes[value.CodeHash])
+			}
+			code = value.CodeHash
 		}
 	}
-	run.evm.StateDB = &watchedState{colliding: run.state, StateDB: state.NewHookedState(run.state.StateDB, &tracing.Hooks{
-		OnBalanceChange: func(address common.Address, _, _ *big.Int, _ tracing.BalanceChangeReason) { touch(address) },
-		OnNonceChange:   func(address common.Address, _, _ uint64) { touch(address) },
-		OnCodeChange: func(address common.Address, _ common.Hash, _ []byte, _ common.Hash, _ []byte) {
-			c.accounts[address] = true
-		},
-		OnStorageChange: func(address common.Address, slot, _, _ common.Hash) { c.slots[warmSlot{address, slot}] = struct{}{} },
-	})}
-	return c
-}
-
-// record takes over what a step has changed, some of it perhaps to what it was before.
-func (c *changeRecorder) record(step uint32) {
-	for address, code := range c.accounts {
-		c.list.BalanceChange(step, address, c.state.GetBalance(address))
-		c.list.NonceChange(address, step, c.state.GetNonce(address))
-		if code {
-			c.list.CodeChange(address, step, c.state.GetCode(address))
+	for at, h := range c.slots {
+		for _, after := range h.values {
+			list.StorageWrite(uint32(after.Step), at.address, at.slot, after.Value)
 		}
 	}
-	for slot := range c.slots {
-		c.list.StorageWrite(step, slot.address, slot.slot, c.state.GetState(slot.address, slot.slot))
-	}
-	clear(c.accounts)
-	clear(c.slots)
+	return list
 }

@@ -29,15 +29,18 @@ type Replay struct {
 	run       *blockRun
 	contracts *precompiled.Set
 	parent    Parent
-	block     *types.Block
+	block     Block
 	db        *stateDatabase
 	known     *knownSigner // nil: senders are recovered
 	next      int          // index of the transaction that runs next
 	begun     bool         // the block's own system calls have run, or been skipped
 
-	stored StoredBlock  // nil: all transactions run, in every replay
-	list   *encodedList // of the block, once it has been read
-	logs   uint64       // of the transactions that have not run
+	stored  StoredBlock   // nil: all transactions run, in every replay
+	list    *encodedList  // of the block, once it has been read
+	changes StoredChanges // of the block, once they have been read; nil: they are not stored
+	asked   bool          // they have been read
+	jumped  int           // the transactions before this index have not run, though the state is the one after them
+	logs    *uint64       // that these have; nil: not read yet
 
 	receipt types.Receipt // what tracers are told of the transaction that has run
 }
@@ -58,7 +61,7 @@ type ReplayOptions struct {
 	// recovered from the signatures.
 	Senders []common.Address
 	// Stored is what an earlier execution of the block has left; nil: nothing. With an
-	// access list, transactions that are skipped need not run.
+	// access list or changes, transactions that are skipped need not run.
 	Stored StoredBlock
 }
 
@@ -67,9 +70,25 @@ type StoredBlock interface {
 	// AccessList returns the RLP of the block's access list, which stays as it is. It is only
 	// called for blocks that have one.
 	AccessList(ctx context.Context) ([]byte, error)
+	// Changes returns what the transactions of a block without an access list have changed, or
+	// nil if that is not stored.
+	Changes(ctx context.Context) (StoredChanges, error)
 	// LogsBefore returns the number of logs of the transactions before the one with that
 	// index, which may be the number of all transactions.
 	LogsBefore(ctx context.Context, index int) (uint64, error)
+}
+
+// StoredChanges are what the transactions of a block have changed. A step is as in [evm.Changes],
+// at most that of the last transaction.
+type StoredChanges interface {
+	// Account returns an account after a step, by keccak256 of its address. changed is false if
+	// no step until then has changed it: then it is as before the block.
+	Account(ctx context.Context, address common.Hash, step int) (account *types.StateAccount, changed bool, err error)
+	// Slot is Account for a slot, by keccak256 of address and slot.
+	Slot(ctx context.Context, address, slot common.Hash, step int) (value common.Hash, changed bool, err error)
+	// Code returns a code that accounts had only within the block, by its hash; ok is false if
+	// it is none of these.
+	Code(ctx context.Context, hash common.Hash) (code []byte, ok bool, err error)
 }
 
 // knownSigner is a signer for transactions whose sender is known. A transaction refers to
@@ -88,11 +107,12 @@ func (s *knownSigner) Sender(*types.Transaction) (common.Address, error) {
 
 // Replay gives a block to use, before its first transaction. Errors of use are returned as they are,
 // but a failure to read what was needed takes their place.
-func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block, options ReplayOptions, use func(*Replay) error) error {
-	if block.NumberU64() == 0 {
+func (e *Executor) Replay(ctx context.Context, parent Parent, block Block, options ReplayOptions, use func(*Replay) error) error {
+	header := block.Header()
+	if header.Number.Sign() == 0 {
 		return ErrGenesis
 	}
-	if err := e.knowsRules(block.Header()); err != nil {
+	if err := e.knowsRules(header); err != nil {
 		return err
 	}
 	if err := e.enter(ctx); err != nil {
@@ -108,15 +128,15 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	if err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
-	run := e.newRun(ctx, parent, block.Header(), statedb, &db.readFailure)
+	run := e.newRun(ctx, parent, header, statedb, &db.readFailure)
 	defer run.release()
 	run.hash = block.Hash()
-	contracts := precompiled.For(ctx, e.rules(block.Header()))
+	contracts := precompiled.For(ctx, e.rules(header))
 	defer contracts.Release()
 	run.evm.SetPrecompiles(contracts.Contracts)
 	r := &Replay{run: run, contracts: contracts, parent: parent, block: block, db: db}
-	if !options.Roots && !e.RootInline(block.Header()) {
-		r.stored = options.Stored // before Cancun, changes include whole storages
+	if !options.Roots {
+		r.stored = options.Stored
 	}
 	if options.Senders != nil {
 		r.known = &knownSigner{Signer: run.signer, senders: options.Senders}
@@ -124,23 +144,23 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	}
 	err = use(r)
 	if failed := db.failure(); failed != nil && ctx.Err() == nil {
-		return fmt.Errorf("replay block %d: read what it needs: %w", block.NumberU64(), failed)
+		return fmt.Errorf("replay block %d: read what it needs: %w", header.Number, failed)
 	}
 	return err
 }
 
-// Block is the block that is replayed. It must not be changed.
-func (r *Replay) Block() *types.Block { return r.block }
+// Block is the block that is replayed.
+func (r *Replay) Block() Block { return r.block }
 
 // Next is the index of the transaction that runs next.
 func (r *Replay) Next() int { return r.next }
 
 // Skip goes to the transaction with that index. The ones before it run without being
 // watched, or not at all if the state that they leave is known: from the stored access
-// list, or from another replay of the block.
+// list or changes, or from another replay of the block.
 func (r *Replay) Skip(index int) error {
 	defer context.AfterFunc(r.run.ctx, r.run.evm.Cancel)()
-	if err := r.skip(min(index, len(r.block.Transactions()))); err != nil {
+	if err := r.skip(min(index, r.block.Len())); err != nil {
 		return err
 	}
 	return r.run.ctx.Err() // the last transaction may have been cut short
@@ -152,8 +172,8 @@ func (r *Replay) skip(index int) error {
 		return nil
 	case r.stored == nil:
 		return r.advance(index)
-	case r.block.Header().BlockAccessListHash == nil:
-		return r.skipCached(index)
+	case r.run.header.BlockAccessListHash == nil:
+		return r.skipChanges(index)
 	}
 	if r.list == nil {
 		encoded, err := r.stored.AccessList(r.run.ctx)
@@ -161,10 +181,29 @@ func (r *Replay) skip(index int) error {
 			return err
 		}
 		if r.list, err = splitList(encoded); err != nil {
-			return fmt.Errorf("access list of block %d: %w", r.block.NumberU64(), err)
+			return fmt.Errorf("access list of block %d: %w", r.run.header.Number, err)
 		}
 	}
-	return r.jump(index, r.list)
+	return r.jumpOver(index, r.list)
+}
+
+// skipChanges is skip for a block without an access list.
+func (r *Replay) skipChanges(index int) (err error) {
+	if !r.asked {
+		if r.changes, err = r.stored.Changes(r.run.ctx); err != nil {
+			return err
+		}
+		r.asked = true
+	}
+	if r.changes != nil {
+		return r.jump(index, func(before state.Reader) state.Reader {
+			return &changedReader{Reader: before, ctx: r.run.ctx, changes: r.changes, step: index, fail: r.db.fail}
+		})
+	}
+	if r.run.executor.RootInline(r.run.header) {
+		return r.advance(index) // what is cached cannot say that whole storages are gone
+	}
+	return r.skipCached(index)
 }
 
 // advance runs the transactions before the one with that index.
@@ -180,8 +219,12 @@ func (r *Replay) advance(index int) error {
 
 // advanceOne runs the next transaction, which the caller then counts.
 func (r *Replay) advanceOne() error {
+	tx, err := r.block.Transaction(r.next)
+	if err != nil {
+		return err
+	}
 	r.place()
-	return r.run.advance(r.run.state, r.run.gas, r.block.Transactions()[r.next], r.next)
+	return r.run.advance(r.run.state, r.run.gas, tx, r.next)
 }
 
 // place sets which transaction the signer is asked about: the one that runs next.
@@ -198,26 +241,30 @@ func (r *Replay) begin() {
 	}
 }
 
-// jump makes the state the one before the transaction with that index, by applying lists of
-// changes, the oldest first.
-func (r *Replay) jump(index int, lists ...*encodedList) error {
-	logs, err := r.stored.LogsBefore(r.run.ctx, index)
-	if err != nil {
-		return err
-	}
+// jumpOver goes to the transaction with that index by lists of changes, the oldest first.
+func (r *Replay) jumpOver(index int, lists ...*encodedList) error {
+	return r.jump(index, func(reader state.Reader) state.Reader {
+		for _, list := range lists {
+			reader = presentReader{&listReader{Reader: reader, list: list, step: index + 1, fail: r.db.fail}}
+		}
+		return reader
+	})
+}
+
+// jump makes the state the one before the transaction with that index. at returns it, given the
+// state before the block.
+func (r *Replay) jump(index int, at func(before state.Reader) state.Reader) error {
 	root := r.parent.Header.Root
 	reader, err := r.db.Reader(root)
 	if err != nil {
 		return err
 	}
-	for _, list := range lists {
-		reader = presentReader{&listReader{Reader: reader, list: list, step: index + 1, fail: r.db.fail}}
-	}
-	statedb, err := state.NewWithReader(root, r.db, reader)
+	statedb, err := state.NewWithReader(root, r.db, at(reader))
 	if err != nil {
 		return err
 	}
-	r.run.state, r.logs, r.next, r.begun = r.run.use(statedb), logs, index, true
+	r.run.state, r.next, r.begun = r.run.use(statedb), index, true
+	r.jumped, r.logs = index, nil
 	return nil
 }
 
@@ -237,16 +284,29 @@ func (r presentReader) Account(address common.Address) (*types.StateAccount, err
 // numbered returns hooks that number the logs as in the block, although the transactions
 // with the first ones have not run.
 func (r *Replay) numbered(hooks *tracing.Hooks) *tracing.Hooks {
-	if r.logs == 0 || hooks.OnLog == nil {
+	if r.jumped == 0 || hooks.OnLog == nil {
 		return hooks
 	}
 	numbered := *hooks
 	numbered.OnLog = func(log *types.Log) {
 		moved := *log
-		moved.Index += uint(r.logs)
+		moved.Index += r.logsBefore()
 		hooks.OnLog(&moved)
 	}
 	return &numbered
+}
+
+// logsBefore returns the number of logs of the transactions that have not run. It is read when it is needed: few tracers
+// look at logs.
+func (r *Replay) logsBefore() uint {
+	if r.logs == nil {
+		logs, err := r.stored.LogsBefore(r.run.ctx, r.jumped)
+		if err != nil {
+			r.db.fail(err)
+		}
+		r.logs = &logs
+	}
+	return uint(*r.logs)
 }
 
 // Trace runs the next transaction under a tracer. When ctx, which must come from that of
@@ -254,7 +314,10 @@ func (r *Replay) numbered(hooks *tracing.Hooks) *tracing.Hooks {
 // cannot be run is a [*CallError]: the block may come from a client.
 func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	r.begin()
-	tx := r.block.Transactions()[r.next]
+	tx, err := r.block.Transaction(r.next)
+	if err != nil {
+		return err
+	}
 	r.place()
 	message, err := core.TransactionToMessage(tx, r.run.signer, r.run.header.BaseFee)
 	if err != nil {

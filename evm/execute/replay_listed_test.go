@@ -38,6 +38,8 @@ func (b *inventedBlock) AccessList(context.Context) ([]byte, error) {
 	return rlp.EncodeToBytes(list)
 }
 
+func (b *inventedBlock) Changes(context.Context) (execute.StoredChanges, error) { return nil, nil }
+
 func (b *inventedBlock) LogsBefore(context.Context, int) (uint64, error) { return 40, nil }
 
 // TestSkipRunsNothing skips transactions of a block with a stored access list that does
@@ -76,7 +78,7 @@ func TestSkipRunsNothing(t *testing.T) {
 		for what, run := range runs {
 			var logged []*types.Log
 			hooks := &tracing.Hooks{OnLog: func(l *types.Log) { logged = append(logged, l) }}
-			err = f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Stored: test.stored}, func(r *execute.Replay) error {
+			err = f.Executor.Replay(t.Context(), parent, execute.Decoded(block), execute.ReplayOptions{Stored: test.stored}, func(r *execute.Replay) error {
 				if err := r.Skip(3); err != nil {
 					return err
 				}
@@ -133,7 +135,7 @@ func TestReplaysShareTheirStart(t *testing.T) {
 		parent.Header = types.CopyHeader(parent.Header)
 		parent.Header.Root[0]++ // another state, of which no read is cached
 		before := counted.accounts.Load()
-		err := f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Stored: &inventedBlock{block: block}}, func(r *execute.Replay) error {
+		err := f.Executor.Replay(t.Context(), parent, execute.Decoded(block), execute.ReplayOptions{Stored: &inventedBlock{block: block}}, func(r *execute.Replay) error {
 			return r.Skip(index)
 		})
 		if err != nil {

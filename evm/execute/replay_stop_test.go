@@ -79,7 +79,7 @@ func TestReplayEndsWithItsClient(t *testing.T) {
 			for range 2 {
 				ctx, leave := context.WithCancel(t.Context())
 				parent := execute.Parent{Header: &types.Header{Number: new(big.Int), GasLimit: gas}, State: &leavingState{contract: contract, code: code, leave: leave}}
-				err = executor.Replay(ctx, parent, block, execute.ReplayOptions{Stored: new(inventedBlock)}, func(r *execute.Replay) error {
+				err = executor.Replay(ctx, parent, execute.Decoded(block), execute.ReplayOptions{Stored: new(inventedBlock)}, func(r *execute.Replay) error {
 					if err := run(ctx, r); err != nil {
 						return err
 					}

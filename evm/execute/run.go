@@ -30,7 +30,7 @@ type outcome struct {
 func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, statedb *state.StateDB, failed *readFailure) (*outcome, error) {
 	r := e.beginRun(ctx, parent, block.Header(), statedb, failed)
 	defer r.release()
-	r.hash, r.recorder = block.Hash(), e.newTraceRecorder(r.evm)
+	r.hash = block.Hash()
 	for _, tx := range block.Transactions() {
 		if err := r.apply(tx); err != nil {
 			return nil, err
@@ -157,7 +157,7 @@ func (m *machine) after(seen *collidingState, body *types.Body, transactions int
 	if err != nil {
 		return nil, nil, err
 	}
-	m.executor.engine.Finalize(m.chain, header, seen.StateDB, body)
+	m.executor.engine.Finalize(m.chain, header, seen, body)
 	return requests, list, nil
 }
 
@@ -174,10 +174,12 @@ type blockRun struct {
 	traces   *evm.Traces // nil if they are not recorded
 }
 
-// beginRun does what comes before a block's transactions.
+// beginRun does what comes before a block's transactions. The run records what the executor records.
 func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) *blockRun {
 	r := e.newRun(ctx, parent, header, statedb, failed)
+	r.recorder, r.state.changes = e.newTraceRecorder(r.evm), e.changesOf(header, statedb)
 	r.list = r.before()
+	r.state.changes.end(0)
 	return r
 }
 
@@ -198,6 +200,7 @@ func (r *blockRun) apply(tx *types.Transaction) error {
 		return err
 	}
 	r.add(ran)
+	r.state.changes.end(len(r.receipts))
 	return nil
 }
 
@@ -220,5 +223,10 @@ func (r *blockRun) finish(body *types.Body) (*outcome, error) {
 	}
 	r.list.Merge(list)
 	r.executor.addRewards(r.traces, r.header, body.Uncles)
+	if r.state.changes != nil {
+		r.state.Finalise(r.evm.GetRules())
+		r.state.changes.end(len(r.receipts) + 1)
+		r.traces.Changes = r.state.changes.recorded(len(r.receipts))
+	}
 	return &outcome{senders: r.senders, receipts: r.receipts, requests: requests, list: r.list, traces: r.traces, gasUsed: r.gas.Used()}, nil
 }

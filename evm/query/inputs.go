@@ -2,6 +2,7 @@ package query
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"ashlar/evm/archive"
 
@@ -15,16 +16,51 @@ const (
 	inputBlocks = 1024     // their number
 )
 
-// storedInput is what the replay of a stored block needs. It is immutable.
+// storedInput is what the replay of a stored block needs. Its transactions are decoded when they are needed, and kept. It
+// implements execute.Block.
 type storedInput struct {
-	block   *types.Block
-	body    *archive.Body
-	senders []common.Address
+	header       *archive.Header
+	body         *archive.Body
+	senders      []common.Address
+	transactions []atomic.Pointer[types.Transaction] // nil: not decoded yet
 }
 
-// bytes is the approximate memory of the block: its row, and the decoded transactions.
+func newStoredInput(header *archive.Header, body *archive.Body) *storedInput {
+	s := &storedInput{header: header, body: body, senders: make([]common.Address, body.Len()), transactions: make([]atomic.Pointer[types.Transaction], body.Len())}
+	for i := range s.senders {
+		s.senders[i] = body.Sender(i)
+	}
+	return s
+}
+
+// Header implements execute.Block.
+func (s *storedInput) Header() *types.Header { return s.header.Header }
+
+// Hash implements execute.Block.
+func (s *storedInput) Hash() common.Hash { return s.header.Hash }
+
+// Len implements execute.Block.
+func (s *storedInput) Len() int { return len(s.transactions) }
+
+// Transaction implements execute.Block.
+func (s *storedInput) Transaction(index int) (*types.Transaction, error) {
+	if tx := s.transactions[index].Load(); tx != nil {
+		return tx, nil
+	}
+	tx, err := s.body.Decode(index)
+	if err != nil {
+		return nil, err
+	}
+	s.transactions[index].Store(tx)
+	return tx, nil
+}
+
+// Whole implements execute.Block.
+func (s *storedInput) Whole() (*types.Block, error) { return s.body.Block(s.header.Header) }
+
+// bytes is the approximate memory of the block: its row, and all of its transactions decoded.
 func (s *storedInput) bytes() uint64 {
-	return 4*s.block.Size() + 500*uint64(len(s.senders)) + 1000
+	return 4*s.header.Size + 500*uint64(len(s.senders)) + 1000
 }
 
 // inputCache holds blocks that were replayed, decoded, by their hash. Clients trace one

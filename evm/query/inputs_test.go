@@ -3,8 +3,9 @@ package query
 import (
 	"testing"
 
+	"ashlar/evm/archive"
+
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // TestInputCacheIsBounded adds more blocks than the cache holds, by their size and by their
@@ -13,7 +14,7 @@ func TestInputCacheIsBounded(t *testing.T) {
 	c := newInputCache()
 	block := func(i int) common.Hash { return common.Hash{1, byte(i >> 8), byte(i)} }
 	input := func(bytes int) *storedInput {
-		return &storedInput{block: types.NewBlockWithHeader(&types.Header{Extra: make([]byte, bytes/4)})}
+		return &storedInput{header: &archive.Header{Size: uint64(bytes / 4)}}
 	}
 	for i := range 10 {
 		c.add(block(i), input(inputBytes/4))

@@ -226,16 +226,21 @@ func prefetchProof(ctx context.Context, state evm.State, address common.Address,
 
 // prefetchBlock has a remote state fetch what the block after it reads. The request calls take once it has its
 // slot again, see [proven.State.PrefetchBlock].
-func prefetchBlock(ctx context.Context, state evm.State, block *types.Block) (take func() bool) {
-	if remote, ok := state.(remoteState); ok {
-		return remote.PrefetchBlock(ctx, block)
+func prefetchBlock(ctx context.Context, state evm.State, block execute.Block) (take func() bool) {
+	remote, ok := state.(remoteState)
+	if !ok {
+		return func() bool { return true }
 	}
-	return func() bool { return true }
+	whole, err := block.Whole()
+	if err != nil {
+		return func() bool { return true } // the error recurs when the block runs
+	}
+	return remote.PrefetchBlock(ctx, whole)
 }
 
 // takePrefetched calls take, which prefetchBlock returned. While a witness is invalid, the request yields its slot
 // again, and fetches what the block reads from other nodes.
-func takePrefetched(ctx context.Context, take func() bool, state evm.State, block *types.Block) (err error) {
+func takePrefetched(ctx context.Context, take func() bool, state evm.State, block execute.Block) (err error) {
 	for err == nil && !take() {
 		take, err = gather(ctx, true, func(ctx context.Context) (func() bool, error) {
 			return prefetchBlock(ctx, state, block), nil

@@ -13,7 +13,7 @@ import (
 
 // Input is a block with what is needed to execute it again.
 type Input struct {
-	Block   *types.Block
+	Block   execute.Block
 	Parent  execute.Parent
 	Body    *archive.Body       // of the block; nil if it is not stored
 	Senders []common.Address    // nil: they are recovered from the signatures
@@ -49,7 +49,7 @@ func (v *View) readInput(ctx context.Context, number uint64) (input Input, take 
 	if err != nil {
 		return Input{}, nil, err
 	}
-	input = Input{Block: stored.block, Body: stored.body, Senders: stored.senders}
+	input = Input{Block: stored, Body: stored.body, Senders: stored.senders}
 	if v.history.Stores(number) {
 		input.Stored = storedBlock{v.history, number}
 	}
@@ -75,13 +75,7 @@ func (v *View) storedInput(ctx context.Context, number uint64) (*storedInput, er
 	if err != nil {
 		return nil, err
 	}
-	input := &storedInput{body: body, senders: make([]common.Address, body.Len())}
-	for i := range input.senders {
-		input.senders[i] = body.Sender(i)
-	}
-	if input.block, err = body.Block(header.Header); err != nil {
-		return nil, err
-	}
+	input := newStoredInput(header, body)
 	if !pending {
 		v.chain.inputs.add(header.Hash, input)
 	}
@@ -96,6 +90,14 @@ type storedBlock struct {
 
 func (s storedBlock) AccessList(ctx context.Context) ([]byte, error) {
 	return s.history.AccessList(ctx, s.number)
+}
+
+func (s storedBlock) Changes(ctx context.Context) (execute.StoredChanges, error) {
+	changes, err := s.history.Changes(ctx, s.number)
+	if changes == nil || err != nil {
+		return nil, err
+	}
+	return changes, nil
 }
 
 func (s storedBlock) LogsBefore(ctx context.Context, index int) (uint64, error) {
@@ -125,18 +127,19 @@ func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 	if number+1 != block.NumberU64() {
 		return Input{}, &ParentError{block.NumberU64(), number}
 	}
+	whole := execute.Decoded(block)
 	var take func() bool
 	parent, err := gather(ctx, v.hasRemoteState(number, archive.OfState), func(ctx context.Context) (execute.Parent, error) {
 		parent, err := v.parent(ctx, number)
 		if err == nil {
-			take = prefetchBlock(ctx, parent.State, block)
+			take = prefetchBlock(ctx, parent.State, whole)
 		}
 		return parent, err
 	})
 	if err == nil {
-		err = takePrefetched(ctx, take, parent.State, block)
+		err = takePrefetched(ctx, take, parent.State, whole)
 	}
-	return Input{Block: block, Parent: parent}, err
+	return Input{Block: whole, Parent: parent}, err
 }
 
 // Replay runs the transactions of a block of the view again, as

@@ -4,20 +4,20 @@ import (
 	"testing"
 
 	"ashlar/chain"
+	"ashlar/evm/archive"
 	"ashlar/evm/proven"
 	"ashlar/internal/raced"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // TestCallsShareWhatIsKept: traces share the decoded blocks, and the readers of a call what it has read.
 func TestCallsShareWhatIsKept(t *testing.T) {
-	c, block := newInputCache(), types.NewBlockWithHeader(&types.Header{})
+	c := newInputCache()
 	added := 0
 	raced.Together(func() { c.find(common.Hash{1}) }, func() {
 		added++
-		c.add(common.Hash{byte(added)}, &storedInput{block: block})
+		c.add(common.Hash{byte(added)}, &storedInput{header: new(archive.Header)})
 	})
 	r := new(recording)
 	read := func() { r.add(touched{kind: touchedAccount}) }

@@ -60,14 +60,14 @@ func (f *Frame) Transaction() common.Hash { return f.place.transaction }
 func (f *Frame) creates() bool { return f.kind == vm.CREATE || f.kind == vm.CREATE2 }
 
 // RewardFrame returns the frame of a block's mining reward.
-func RewardFrame(block *types.Block, reward *execute.Reward) Frame {
+func RewardFrame(block execute.Block, reward *execute.Reward) Frame {
 	kind := "block"
 	if reward.Uncle {
 		kind = "uncle"
 	}
 	return Frame{
 		TraceAddress: []int{}, reward: kind, to: reward.Author, value: reward.Value.ToBig(),
-		place: &place{block: block.Hash(), number: block.NumberU64()},
+		place: &place{block: block.Hash(), number: block.Header().Number.Uint64()},
 	}
 }
 

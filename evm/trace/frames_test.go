@@ -40,7 +40,10 @@ func TestFramesAreGeths(t *testing.T) {
 		}
 		var want json.RawMessage
 		err = c.replay(t.Context(), func(r *execute.Replay) error {
-			block := r.Block()
+			block, err := r.Block().Whole()
+			if err != nil {
+				return err
+			}
 			about := &tracers.Context{BlockHash: block.Hash(), BlockNumber: block.Number(), TxHash: block.Transactions()[0].Hash()}
 			theirs, err := tracers.DefaultDirectory.New("flatCallTracer", about, json.RawMessage(`{"convertParityErrors":true}`), c.Genesis.Config)
 			if err != nil {
@@ -116,7 +119,7 @@ func withoutGas(frame map[string]any) {
 // Nethermind: go-ethereum's common.Hash, and with it tools such as TrueBlocks' chifra, refuse null.
 func TestRewardFrameNamesNoTransaction(t *testing.T) {
 	block := types.NewBlockWithHeader(&types.Header{Number: big.NewInt(100)})
-	frame := trace.RewardFrame(block, &execute.Reward{Author: common.Address{19: 1}, Value: *uint256.NewInt(5)})
+	frame := trace.RewardFrame(execute.Decoded(block), &execute.Reward{Author: common.Address{19: 1}, Value: *uint256.NewInt(5)})
 	want := `{"action":{"author":"0x0000000000000000000000000000000000000001","rewardType":"block","value":"0x5"},` +
 		`"blockHash":"` + block.Hash().Hex() + `","blockNumber":100,"result":null,"subtraces":0,"traceAddress":[],"type":"reward"}`
 	if got := string(frame.Append(nil)); got != want {

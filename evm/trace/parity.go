@@ -44,7 +44,11 @@ type Replayed struct {
 // length bytes exist already.
 func (k Kinds) Transaction(ctx context.Context, replay *execute.Replay, chain *params.ChainConfig, length int, room Room) (*Replayed, error) {
 	block, index := replay.Block(), replay.Next()
-	at := &place{block: block.Hash(), transaction: block.Transactions()[index].Hash(), number: block.NumberU64(), position: uint64(index)}
+	tx, err := block.Transaction(index)
+	if err != nil {
+		return nil, err
+	}
+	at := &place{block: block.Hash(), transaction: tx.Hash(), number: block.Header().Number.Uint64(), position: uint64(index)}
 	return k.run(ctx, at, chain, length, room, replay.Trace)
 }
 

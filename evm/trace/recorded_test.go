@@ -161,7 +161,7 @@ func (c *recorded) replay(ctx context.Context, use func(*execute.Replay) error) 
 	}
 	block := types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: types.Transactions{tx}})
 	parent := execute.Parent{Header: &types.Header{Number: header.Number}, State: newAllocated(c.Genesis.Alloc)}
-	return executor.Replay(ctx, parent, block, execute.ReplayOptions{}, use)
+	return executor.Replay(ctx, parent, execute.Decoded(block), execute.ReplayOptions{}, use)
 }
 
 func (c *recorded) config(tracer string) []byte {

@@ -94,10 +94,16 @@ func (c *checker) sumTraces(ctx context.Context, sums *traceSums) error {
 	if err != nil {
 		return err
 	}
-	return c.eachTraceRow(ctx, c.tables.TracePostings, sums, func(row kv.Row, sum *uint64) error {
-		*sum -= archive.TraceSum(row.Sort, row.Partition, row.Value)
-		return nil
-	})
+	for _, t := range []*kv.Table{c.tables.TracePostings, c.tables.TxChanges} {
+		err := c.eachTraceRow(ctx, t, sums, func(row kv.Row, sum *uint64) error {
+			*sum -= archive.TraceSum(row.Sort, row.Partition, row.Value)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachTraceRow calls visit with the rows of a table of the trace index, each with the sum of
@@ -138,7 +144,7 @@ func (c *checker) explainTraces(ctx context.Context, number uint64) error {
 		return f
 	}
 	expected := make(expectedTraces)
-	archive.PutTraces(expected, number, traces)
+	c.archive.PutTraces(expected, number, traces)
 	if err := c.compareTraces(ctx, number, expected); err != nil {
 		return err
 	}
@@ -150,20 +156,25 @@ func (c *checker) explainTraces(ctx context.Context, number uint64) error {
 func (c *checker) compareTraces(ctx context.Context, number uint64, expected expectedTraces) error {
 	for _, key := range slices.Sorted(maps.Keys(expected)) {
 		row := kv.Row{Partition: []byte(key[1:]), Sort: number, Value: expected[key]}
-		t := c.tables.TraceCounts
-		if key[0] != t.ID {
-			t = c.tables.TracePostings
+		t := c.tables.TracePostings
+		switch key[0] {
+		case c.tables.TraceCounts.ID:
+			t = c.tables.TraceCounts
+		case c.tables.TxChanges.ID:
+			t = c.tables.TxChanges
 		}
 		if err := c.CheckRow(ctx, t, row, true); err != nil {
 			return err
 		}
 	}
-	for row, err := range c.Walk(ctx, c.tables.TracePostings) {
-		if err != nil {
-			return err
-		}
-		if _, ok := expected[keyOf(c.tables.TracePostings, row.Partition)]; row.Sort == number && !ok {
-			return c.CheckRow(ctx, c.tables.TracePostings, row, false)
+	for _, t := range []*kv.Table{c.tables.TracePostings, c.tables.TxChanges} {
+		for row, err := range c.Walk(ctx, t) {
+			if err != nil {
+				return err
+			}
+			if _, ok := expected[keyOf(t, row.Partition)]; row.Sort == number && !ok {
+				return c.CheckRow(ctx, t, row, false)
+			}
 		}
 	}
 	return nil
@@ -174,7 +185,7 @@ func (c *checker) traces(ctx context.Context, number uint64) (*evm.Traces, error
 	if number == 0 {
 		return new(evm.Traces), nil
 	}
-	executor, err := execute.New(c.archive.Genesis().Config, execute.RecordTraces(true))
+	executor, err := execute.New(c.archive.Genesis().Config, execute.RecordTraces(true), execute.RecordChanges(c.archive.HasChanges()))
 	if err != nil {
 		return nil, err
 	}

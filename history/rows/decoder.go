@@ -26,6 +26,14 @@ func (d *Decoder) Take(n uint64) []byte {
 	return head
 }
 
+// Left returns the number of bytes that are left, or 0 after an invalid item.
+func (d *Decoder) Left() int {
+	if d.failed {
+		return 0
+	}
+	return len(d.rest)
+}
+
 // Rest reads all that is left.
 func (d *Decoder) Rest() []byte { return d.Take(uint64(len(d.rest))) }
 

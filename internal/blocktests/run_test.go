@@ -30,6 +30,7 @@ type result struct {
 	aside    int // those of them that do not lead to the test's last block
 	refused  int // for the reason that the test gives,
 	repaired int // those of them whose transactions' root had to be put right before
+	skipped  int // transactions that were traced without running those before them
 }
 
 func (r *result) add(other result) {
@@ -37,6 +38,7 @@ func (r *result) add(other result) {
 	r.aside += other.aside
 	r.refused += other.refused
 	r.repaired += other.repaired
+	r.skipped += other.skipped
 }
 
 // run imports the blocks of a test by files in dir. The error says all that was not as
@@ -108,7 +110,7 @@ func runChain(ctx context.Context, dir string, v *vector, genesis *core.Genesis,
 	if head.Hash != lastOf(blocks, genesis) {
 		return r, fmt.Errorf("the head is %s, expected %x", head, lastOf(blocks, genesis))
 	}
-	errs := []error{target.checkBlocks(ctx, blocks), target.checkTries(ctx, head.Number), target.checkLists(ctx, dir, genesis, blocks)}
+	errs := []error{target.checkBlocks(ctx, blocks), target.checkTries(ctx, head.Number), target.checkLists(ctx, dir, genesis, blocks), target.checkChanges(ctx, blocks, &r)}
 	if i == 0 {
 		errs = append(errs, target.checkState(ctx, v.PostState))
 	}
@@ -125,11 +127,11 @@ type target struct {
 }
 
 func newTarget(ctx context.Context, dir string, store kv.Store, genesis *core.Genesis) (*target, error) {
-	a, err := archive.Create(ctx, store, genesis)
+	a, err := archive.Create(ctx, store, genesis, archive.TraceIndex)
 	if err != nil {
 		return nil, err
 	}
-	executor, err := execute.New(genesis.Config)
+	executor, err := execute.New(genesis.Config, execute.RecordTraces(true), execute.RecordChanges(true))
 	if err != nil {
 		return nil, err
 	}

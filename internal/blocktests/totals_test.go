@@ -61,9 +61,9 @@ func (t *totals) String() string {
 	defer t.mu.Unlock()
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "files\ttests\trun\tfailed\tvalid blocks\tof these aside\trefused blocks\tof these repaired\t  network\n")
+	fmt.Fprint(table, "files\ttests\trun\tfailed\tvalid blocks\tof these aside\trefused blocks\tof these repaired\ttransactions skipped to\t  network\n")
 	line := func(name string, n *total) {
-		fmt.Fprintf(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", len(n.files), n.found, n.ran, n.failures, n.valid, n.aside, n.refused, n.repaired, name)
+		fmt.Fprintf(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", len(n.files), n.found, n.ran, n.failures, n.valid, n.aside, n.refused, n.repaired, n.skipped, name)
 	}
 	all := &total{files: make(map[string]bool)}
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {

@@ -32,8 +32,10 @@ func (r *Remover) remove(ctx context.Context, from, to archive.Extent) error {
 		if err := r.sweepAll(ctx, from.State, to.State, tables.Accounts, tables.Slots, tables.TracePostings); err != nil {
 			return err
 		}
-		if err := r.removeTraceCounts(ctx, from.State, to.State); err != nil {
-			return err
+		for _, t := range []*kv.Table{tables.TraceCounts, tables.TxChanges} {
+			if err := r.removeTraces(ctx, t, from.State, to.State); err != nil {
+				return err
+			}
 		}
 	}
 	return r.removeBlocks(ctx, max(from.Blocks, 1), to.Blocks)
@@ -57,13 +59,13 @@ func (r *Remover) sweepAll(ctx context.Context, first, end uint64, tables ...*kv
 	return nil
 }
 
-// removeTraceCounts removes the rows of the trace index of blocks from a first to a last one.
-func (r *Remover) removeTraceCounts(ctx context.Context, first, last uint64) error {
+// removeTraces removes the rows of blocks from a first to a last one from a table of the trace index that has one for each.
+func (r *Remover) removeTraces(ctx context.Context, t *kv.Table, first, last uint64) error {
 	w := r.work()
 	for first <= last {
 		end := min(last, first|(1<<rows.ChunkBits-1))
 		chunk := rows.Chunk(first)
-		w.batch.DeleteRange(archive.NamedTables().TraceCounts, chunk[:], first, end)
+		w.batch.DeleteRange(t, chunk[:], first, end)
 		first = end + 1
 		if !w.full() {
 			continue

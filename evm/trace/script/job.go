@@ -47,9 +47,7 @@ func (q *Question) encode() (text []byte, err error) {
 		return nil, fmt.Errorf("encode chain configuration: %w", err)
 	}
 	if q.Block != nil {
-		if j.Parent, err = encode(q.Parent.Header); err == nil {
-			j.Block, err = encode(q.Block)
-		}
+		j.Parent, j.Block, err = q.encodeBlocks()
 	} else {
 		j.Header, err = encode(q.At.Header)
 	}
@@ -60,6 +58,18 @@ func (q *Question) encode() (text []byte, err error) {
 		j.Message = withLists(q.Message)
 	}
 	return json.Marshal(&j)
+}
+
+// encodeBlocks returns the RLP of the header of the block's parent, and of the block.
+func (q *Question) encodeBlocks() (parent, block encoded, err error) {
+	whole, err := q.Block.Whole()
+	if err != nil {
+		return nil, nil, err
+	}
+	if parent, err = encode(q.Parent.Header); err == nil {
+		block, err = encode(whole)
+	}
+	return parent, block, err
 }
 
 // withLists returns a message whose access list has lists of slots: the library refuses to

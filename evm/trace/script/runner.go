@@ -28,7 +28,6 @@ import (
 	"ashlar/worker"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // Question is what is traced: transactions of a block, or a call.
@@ -38,7 +37,7 @@ type Question struct {
 
 	// Block and Parent are set for transactions, and for a call between them. First is the
 	// transaction that a call precedes.
-	Block      *types.Block
+	Block      execute.Block
 	Parent     execute.Parent
 	Options    execute.ReplayOptions
 	First, End int // transactions
@@ -56,8 +55,9 @@ type Traces struct {
 	ctx      context.Context
 	question *Question
 	room     trace.Room
-	contents []byte // of the last message that is not a trace
-	over     bool   // no more messages follow
+	contents []byte                // of the last message that is not a trace
+	changes  execute.StoredChanges // of the block, once the worker has asked for them; nil: not stored
+	over     bool                  // no more messages follow
 }
 
 // Run asks a worker of the pool a question, for a caller, and gives the traces to use,
@@ -162,10 +162,12 @@ func (q *Question) state() evm.State {
 }
 
 // keyLengths are the lengths of what reads name; that of a node has a path in addition.
-var keyLengths = map[kind]int{readAccount: 32, readSlot: 64, readCode: 32, readNode: 64, readHeader: 40, readBlockHash: 8, readAccessList: 0, readLogs: 8}
+var keyLengths = map[kind]int{readAccount: 32, readSlot: 64, readCode: 32, readNode: 64, readHeader: 40, readBlockHash: 8, readAccessList: 0, readLogs: 8,
+	readHasChanges: 0, readChangedAccount: stepBytes + 32, readChangedSlot: stepBytes + 64, readChangedCode: 32,
+}
 
 // nameLengths are the lengths of the names that may follow.
-var nameLengths = map[kind]int{readAccount: common.AddressLength, readSlot: common.HashLength}
+var nameLengths = map[kind]int{readAccount: common.AddressLength, readSlot: common.HashLength, readChangedAccount: common.AddressLength, readChangedSlot: common.HashLength}
 
 // read reads what a worker asks for.
 func (t *Traces) read(k kind, key []byte) ([]byte, error) {
@@ -173,8 +175,11 @@ func (t *Traces) read(k kind, key []byte) ([]byte, error) {
 	if want, ok := keyLengths[k]; !ok || len(key) < want || len(key) > want && k != readNode && len(key) != want+nameLengths[k] {
 		return nil, fmt.Errorf("worker sent message %q of %d bytes", k, len(key))
 	}
-	if k == readHeader && q.Block == nil || k == readBlockHash && q.Block != nil || (k == readAccessList || k == readLogs) && q.Options.Stored == nil {
+	if k == readHeader && q.Block == nil || k == readBlockHash && q.Block != nil || (k == readAccessList || k == readLogs || k.ofChanges()) && q.Options.Stored == nil {
 		return nil, fmt.Errorf("worker sent message %q, which its job has no use for", k)
+	}
+	if k.ofChanges() {
+		return t.readChanges(k, key)
 	}
 	switch k {
 	case readAccount:

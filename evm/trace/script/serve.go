@@ -200,7 +200,7 @@ func (t *tracing) block() error {
 	if t.job.Stored {
 		options.Stored = remote
 	}
-	return t.executor.Replay(ctx, on, block, options, func(r *execute.Replay) error {
+	return t.executor.Replay(ctx, on, execute.Decoded(block), options, func(r *execute.Replay) error {
 		if err := r.Skip(t.job.First); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // A message is its kind, the length of its contents in four bytes, and its contents.
 //
 //	server -> worker    j job    r reply to a read
-//	worker -> server    a, s, c, n, h, b, l, g reads    t trace    e, k, x, f errors    d done
+//	worker -> server    a, s, c, n, h, b, l, g, v, A, S, C reads    t trace    e, k, x, f errors    d done
 type kind byte
 
 const (
@@ -27,6 +27,11 @@ const (
 
 	readAccessList kind = 'l' // nothing; reply: RLP
 	readLogs       kind = 'g' // index of a transaction; reply: number of logs before it
+
+	readHasChanges     kind = 'v' // nothing; reply: 1 byte if changes are stored, else nothing
+	readChangedAccount kind = 'A' // step, and what readAccount has; reply: the account after the step
+	readChangedSlot    kind = 'S' // step, and what readSlot has; reply: the slot after the step
+	readChangedCode    kind = 'C' // hash; reply: 1 byte and the code if accounts had it only within the block, else nothing
 
 	traceMessage  kind = 't' // the trace of the next transaction, or of the call
 	failedMessage kind = 'e' // why there is no trace of it; the next transaction follows

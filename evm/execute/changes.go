@@ -1,0 +1,234 @@
+package execute
+
+import (
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+)
+
+// changeRecorder records what the steps of a block change. [collidingState] names what may change before it does, and the
+// values are compared at the end of the step. It belongs to one block.
+type changeRecorder struct {
+	state    *state.StateDB
+	accounts map[common.Address]*accountHistory
+	slots    map[warmSlot]*slotHistory
+	codes    map[common.Hash][]byte // that accounts got
+
+	touchedAccounts []*accountHistory // in the current step
+	touchedSlots    []*slotHistory
+	// wiped means that an account was destroyed whose slots had values. That its slots are zero from then on cannot be said
+	// without naming each of them.
+	wiped bool
+}
+
+type accountHistory struct {
+	address common.Address
+	history[evm.Account]
+}
+
+type slotHistory struct {
+	warmSlot
+	history[common.Hash]
+}
+
+// history is the values that an account or slot had after the steps that changed it.
+type history[V comparable] struct {
+	first, last V
+	touched     bool // in the current step
+	values      []evm.Step[V]
+}
+
+// end ends a step, with the value that it leaves.
+func (h *history[V]) end(step int, value V) {
+	h.touched = false
+	if value != h.last {
+		h.last, h.values = value, append(h.values, evm.Step[V]{Step: step, Value: value})
+	}
+}
+
+// recorded returns the values, or nil if there are none.
+func (h *history[V]) recorded() *evm.History[V] {
+	if len(h.values) == 0 {
+		return nil
+	}
+	return &evm.History[V]{Values: h.values, Back: h.first == h.last}
+}
+
+func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
+	return &changeRecorder{
+		state: statedb, accounts: make(map[common.Address]*accountHistory), slots: make(map[warmSlot]*slotHistory),
+		codes: make(map[common.Hash][]byte),
+	}
+}
+
+// changesOf returns the recorder of a block that is executed, or nil if its changes are not recorded. Before Byzantium, the
+// storage roots that a transaction sees depend on those before it, and from Amsterdam on the access list has what has
+// changed. The block of the DAO fork changes accounts before its first step.
+func (e *Executor) changesOf(header *types.Header, statedb *state.StateDB) *changeRecorder {
+	rules := e.rules(header)
+	dao := e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0
+	if !e.changes || !rules.IsByzantium || rules.IsAmsterdam || dao {
+		return nil
+	}
+	return newChangeRecorder(statedb)
+}
+
+// touchAccount notes that an account may be about to change. A nil recorder ignores it.
+func (c *changeRecorder) touchAccount(address common.Address) {
+	if c == nil {
+		return
+	}
+	h := c.accounts[address]
+	if h == nil {
+		h = &accountHistory{address: address}
+		h.first = c.account(address)
+		h.last = h.first
+		c.accounts[address] = h
+	}
+	if !h.touched {
+		h.touched = true
+		c.touchedAccounts = append(c.touchedAccounts, h)
+	}
+}
+
+// touchSlot is touchAccount for a slot.
+func (c *changeRecorder) touchSlot(address common.Address, slot common.Hash) {
+	if c == nil {
+		return
+	}
+	at := warmSlot{address, slot}
+	h := c.slots[at]
+	if h == nil {
+		h = &slotHistory{warmSlot: at}
+		h.first = c.state.GetState(address, slot)
+		h.last = h.first
+		c.slots[at] = h
+	}
+	if !h.touched {
+		h.touched = true
+		c.touchedSlots = append(c.touchedSlots, h)
+	}
+}
+
+// account returns an account as it is.
+func (c *changeRecorder) account(address common.Address) evm.Account {
+	if !c.state.Exist(address) {
+		return evm.Account{}
+	}
+	root := c.state.GetStorageRoot(address)
+	return evm.Account{
+		Exists: true, HasStorage: root != types.EmptyRootHash && root != common.Hash{},
+		Nonce: c.state.GetNonce(address), Balance: *c.state.GetBalance(address), CodeHash: c.state.GetCodeHash(address),
+	}
+}
+
+// end ends a step, after the state was finalised.
+func (c *changeRecorder) end(step int) {
+	if c == nil {
+		return
+	}
+	for _, h := range c.touchedAccounts {
+		before, after := h.last, c.account(h.address)
+		if before.Exists && !after.Exists && (before.HasStorage || c.hasSlots(h.address)) {
+			c.wiped = true
+		}
+		if after.CodeHash != before.CodeHash && after.Exists {
+			c.codes[after.CodeHash] = c.state.GetCode(h.address)
+		}
+		h.end(step, after)
+	}
+	for _, h := range c.touchedSlots {
+		h.end(step, c.state.GetState(h.address, h.slot))
+	}
+	c.touchedAccounts, c.touchedSlots = c.touchedAccounts[:0], c.touchedSlots[:0]
+}
+
+// hasSlots reports whether an earlier step has changed slots of an account.
+func (c *changeRecorder) hasSlots(address common.Address) bool {
+	for at, h := range c.slots {
+		if at.address == address && len(h.values) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// recorded returns all changes, once all steps have ended, or nil if they cannot be said.
+func (c *changeRecorder) recorded(transactions int) *evm.Changes {
+	if c == nil || c.wiped {
+		return nil
+	}
+	changes := &evm.Changes{
+		Transactions: transactions,
+		Accounts:     make(map[common.Hash]*evm.History[evm.Account], len(c.accounts)),
+		Slots:        make(map[evm.SlotPlace]*evm.History[common.Hash], len(c.slots)),
+		Codes:        make(map[common.Hash][]byte),
+	}
+	for address, h := range c.accounts {
+		recorded := h.recorded()
+		if recorded == nil {
+			continue
+		}
+		changes.Accounts[evm.HashAddress(address)] = recorded
+		for _, step := range recorded.Values {
+			hash := step.Value.CodeHash
+			if code := c.codes[hash]; len(code) > 0 && hash != h.first.CodeHash && hash != h.last.CodeHash {
+				changes.Codes[hash] = code
+			}
+		}
+	}
+	for at, h := range c.slots {
+		if recorded := h.recorded(); recorded != nil {
+			changes.Slots[evm.SlotPlace{Address: evm.HashAddress(at.address), Slot: evm.HashSlot(at.slot)}] = recorded
+		}
+	}
+	return changes
+}
+
+// The methods below name to the recorder what they are about to change.
+
+// CreateAccount implements vm.StateDB.
+func (s *collidingState) CreateAccount(address common.Address) {
+	s.changes.touchAccount(address)
+	s.StateDB.CreateAccount(address)
+}
+
+// AddBalance implements vm.StateDB.
+func (s *collidingState) AddBalance(address common.Address, amount *uint256.Int, reason tracing.BalanceChangeReason) uint256.Int {
+	s.changes.touchAccount(address)
+	return s.StateDB.AddBalance(address, amount, reason)
+}
+
+// SubBalance implements vm.StateDB.
+func (s *collidingState) SubBalance(address common.Address, amount *uint256.Int, reason tracing.BalanceChangeReason) uint256.Int {
+	s.changes.touchAccount(address)
+	return s.StateDB.SubBalance(address, amount, reason)
+}
+
+// SetNonce implements vm.StateDB.
+func (s *collidingState) SetNonce(address common.Address, nonce uint64, reason tracing.NonceChangeReason) {
+	s.changes.touchAccount(address)
+	s.StateDB.SetNonce(address, nonce, reason)
+}
+
+// SetCode implements vm.StateDB.
+func (s *collidingState) SetCode(address common.Address, code []byte, reason tracing.CodeChangeReason) []byte {
+	s.changes.touchAccount(address)
+	return s.StateDB.SetCode(address, code, reason)
+}
+
+// SetState implements vm.StateDB.
+func (s *collidingState) SetState(address common.Address, slot, value common.Hash) common.Hash {
+	s.changes.touchSlot(address, slot)
+	return s.StateDB.SetState(address, slot, value)
+}
+
+// SelfDestruct implements vm.StateDB.
+func (s *collidingState) SelfDestruct(address common.Address) {
+	s.changes.touchAccount(address)
+	s.StateDB.SelfDestruct(address)
+}
