@@ -25,8 +25,8 @@ type Changes struct {
 }
 
 // Changes returns what the transactions of a block have changed, or nil if that is not stored. It is stored for blocks
-// from Byzantium on and before Amsterdam in archives with [History.HasChanges], but not if a block destroys an account with
-// slots.
+// from Byzantium on and before Amsterdam in archives with a trace index, but not in those that older versions created, and not
+// if a block destroys an account with slots.
 func (h *History) Changes(ctx context.Context, number uint64) (*Changes, error) {
 	if !h.form.changes || !h.Stores(number) {
 		return nil, nil
@@ -45,10 +45,6 @@ func (h *History) Changes(ctx context.Context, number uint64) (*Changes, error) 
 	changes.after = h.StateAt(number)
 	return changes, nil
 }
-
-// HasChanges reports whether the history has what transactions have changed. If so, traces must have their changes to be
-// encoded.
-func (h *History) HasChanges() bool { return h.form.changes }
 
 // decodeChanges decodes a row of transaction_changes. It refers to the row.
 func decodeChanges(row []byte) (*Changes, error) {

@@ -63,6 +63,13 @@ func (w *Wants) Receipts(number uint64) { w.ofBlock(receipts, number) }
 // AccessList adds the access list of a block.
 func (w *Wants) AccessList(number uint64) { w.ofBlock(accessLists, number) }
 
+// Changes adds what the transactions of a block have changed.
+func (w *Wants) Changes(number uint64) {
+	if w.history.form.changes {
+		w.ofBlock(txChanges, number)
+	}
+}
+
 // Postings adds the positions of a log term in a range of blocks.
 func (w *Wants) Postings(term postings.Term, from, to uint64) {
 	w.add(kv.Want{Table: logPostings, Partition: term[:], From: from, To: to})

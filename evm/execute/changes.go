@@ -71,7 +71,7 @@ func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
 func (e *Executor) changesOf(header *types.Header, statedb *state.StateDB) *changeRecorder {
 	rules := e.rules(header)
 	dao := e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0
-	if !e.changes || !rules.IsByzantium || rules.IsAmsterdam || dao {
+	if !e.traces || !rules.IsByzantium || rules.IsAmsterdam || dao {
 		return nil
 	}
 	return newChangeRecorder(statedb)

@@ -53,17 +53,13 @@ type Executor struct {
 
 	maxCallGas uint64
 	traces     bool // deltas have the traces of their blocks
-	changes    bool // and these have the changes
 }
 
 // Option is an option of an executor.
 type Option func(*Executor)
 
-// RecordTraces, if on, records who takes part in the traces of executed blocks.
+// RecordTraces, if on, records who takes part in the traces of executed blocks, and what their steps change.
 func RecordTraces(on bool) Option { return func(e *Executor) { e.traces = on } }
-
-// RecordChanges, if on, adds what the steps of executed blocks have changed. It takes [RecordTraces].
-func RecordChanges(on bool) Option { return func(e *Executor) { e.changes = on } }
 
 // New makes the executor of a chain.
 func New(config *params.ChainConfig, options ...Option) (*Executor, error) {

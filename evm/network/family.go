@@ -77,7 +77,7 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	if err := checkTraceIndex(a, entries.TraceIndex); err != nil {
 		return nil, err
 	}
-	n, err := newNetwork(a, entries, execute.RecordTraces(a.HasTraces()), execute.RecordChanges(a.HasChanges()))
+	n, err := newNetwork(a, entries, execute.RecordTraces(a.HasTraces()))
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *c
 	if err := checkTraceIndex(a, traces); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	executor, err := execute.New(a.Genesis().Config, execute.RecordTraces(a.HasTraces()), execute.RecordChanges(a.HasChanges()))
+	executor, err := execute.New(a.Genesis().Config, execute.RecordTraces(a.HasTraces()))
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

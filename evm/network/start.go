@@ -161,7 +161,7 @@ func (s *started) complete(ctx context.Context) error {
 	if err := checkTraceIndex(a, s.traces); err != nil {
 		return err
 	}
-	executor, err := execute.New(a.Genesis().Config, execute.RecordTraces(a.HasTraces()), execute.RecordChanges(a.HasChanges()))
+	executor, err := execute.New(a.Genesis().Config, execute.RecordTraces(a.HasTraces()))
 	if err != nil {
 		return err
 	}

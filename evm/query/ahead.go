@@ -94,6 +94,7 @@ func (v *View) readInputAhead(ctx context.Context, number uint64) {
 	wants.Header(number)
 	wants.Body(number)
 	wants.AccessList(number)
+	wants.Changes(number)
 	wants.Read(ctx)
 	encoded, err := v.history.AccessList(ctx, number)
 	var list bal.BlockAccessList

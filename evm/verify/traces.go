@@ -185,7 +185,7 @@ func (c *checker) traces(ctx context.Context, number uint64) (*evm.Traces, error
 	if number == 0 {
 		return new(evm.Traces), nil
 	}
-	executor, err := execute.New(c.archive.Genesis().Config, execute.RecordTraces(true), execute.RecordChanges(c.archive.HasChanges()))
+	executor, err := execute.New(c.archive.Genesis().Config, execute.RecordTraces(true))
 	if err != nil {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func newTarget(ctx context.Context, dir string, store kv.Store, genesis *core.Ge
 	if err != nil {
 		return nil, err
 	}
-	executor, err := execute.New(genesis.Config, execute.RecordTraces(true), execute.RecordChanges(true))
+	executor, err := execute.New(genesis.Config, execute.RecordTraces(true))
 	if err != nil {
 		return nil, err
 	}
