@@ -70,8 +70,7 @@ func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
 // changed. The block of the DAO fork changes accounts before its first step.
 func (e *Executor) changesOf(header *types.Header, statedb *state.StateDB) *changeRecorder {
 	rules := e.rules(header)
-	dao := e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0
-	if !e.traces || !rules.IsByzantium || rules.IsAmsterdam || dao {
+	if !e.traces || !rules.IsByzantium || rules.IsAmsterdam || e.isDAOFork(header) {
 		return nil
 	}
 	return newChangeRecorder(statedb)
@@ -131,10 +130,14 @@ func (c *changeRecorder) end(step int) {
 	if c == nil {
 		return
 	}
+	var withSlots map[common.Address]bool // nil until it is needed
 	for _, h := range c.touchedAccounts {
 		before, after := h.last, c.account(h.address)
-		if before.Exists && !after.Exists && (before.HasStorage || c.hasSlots(h.address)) {
-			c.wiped = true
+		if before.Exists && !after.Exists && !c.wiped {
+			if withSlots == nil {
+				withSlots = c.withSlots()
+			}
+			c.wiped = before.HasStorage || withSlots[h.address]
 		}
 		if after.CodeHash != before.CodeHash && after.Exists {
 			c.codes[after.CodeHash] = c.state.GetCode(h.address)
@@ -147,14 +150,15 @@ func (c *changeRecorder) end(step int) {
 	c.touchedAccounts, c.touchedSlots = c.touchedAccounts[:0], c.touchedSlots[:0]
 }
 
-// hasSlots reports whether an earlier step has changed slots of an account.
-func (c *changeRecorder) hasSlots(address common.Address) bool {
+// withSlots returns the accounts of which earlier steps have changed slots.
+func (c *changeRecorder) withSlots() map[common.Address]bool {
+	accounts := make(map[common.Address]bool)
 	for at, h := range c.slots {
-		if at.address == address && len(h.values) > 0 {
-			return true
+		if len(h.values) > 0 {
+			accounts[at.address] = true
 		}
 	}
-	return false
+	return accounts
 }
 
 // recorded returns all changes, once all steps have ended, or nil if they cannot be said.

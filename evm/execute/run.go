@@ -185,11 +185,16 @@ func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.He
 
 // newRun makes a run that has yet to begin.
 func (e *Executor) newRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) *blockRun {
-	if e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0 {
+	if e.isDAOFork(header) {
 		misc.ApplyDAOHardFork(statedb)
 	}
 	m := e.newMachine(ctx, parent, header, failed)
 	return &blockRun{machine: m, state: m.use(statedb), gas: core.NewGasPool(header.GasLimit), traces: e.newTraces()}
+}
+
+// isDAOFork reports whether a block begins with the changes of the DAO fork.
+func (e *Executor) isDAOFork(header *types.Header) bool {
+	return e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0
 }
 
 // apply runs the next transaction. After an error the state and the gas pool are

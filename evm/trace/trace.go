@@ -135,25 +135,23 @@ func CallsNamingAttempts(chain *params.ChainConfig) *Config {
 
 // AppendTransaction runs the next transaction of a replay and appends its trace to out.
 func (c *Config) AppendTransaction(ctx context.Context, replay *execute.Replay, out []byte, room Room) ([]byte, error) {
-	return c.run(ctx, func() (*tracers.Context, error) { return about(replay) }, out, room, replay.Trace)
-}
-
-// about is what the library's tracers are told of the next transaction of a replay.
-func about(replay *execute.Replay) (*tracers.Context, error) {
 	block, index := replay.Block(), replay.Next()
 	tx, err := block.Transaction(index)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return &tracers.Context{BlockHash: block.Hash(), BlockNumber: new(big.Int).Set(block.Header().Number), TxIndex: index, TxHash: tx.Hash()}, nil
+	about := func() *tracers.Context {
+		return &tracers.Context{BlockHash: block.Hash(), BlockNumber: new(big.Int).Set(block.Header().Number), TxIndex: index, TxHash: tx.Hash()}
+	}
+	return c.run(ctx, about, out, room, replay.Trace)
 }
 
 // AppendCall runs a call and appends its trace to out. call runs it under a tracer.
 func (c *Config) AppendCall(ctx context.Context, out []byte, room Room, call func(ctx context.Context, tracer execute.Tracer) error) ([]byte, error) {
-	return c.run(ctx, func() (*tracers.Context, error) { return new(tracers.Context), nil }, out, room, call)
+	return c.run(ctx, func() *tracers.Context { return new(tracers.Context) }, out, room, call)
 }
 
-func (c *Config) run(ctx context.Context, about func() (*tracers.Context, error), out []byte, room Room, run func(context.Context, execute.Tracer) error) ([]byte, error) {
+func (c *Config) run(ctx context.Context, about func() *tracers.Context, out []byte, room Room, run func(context.Context, execute.Tracer) error) ([]byte, error) {
 	result := out
 	err := within(ctx, c.time, func(ctx context.Context, end context.CancelCauseFunc) error {
 		t, err := c.tracer(about, out, room, end)
@@ -226,7 +224,7 @@ func (s *stopper) stopped() error {
 
 // tracer makes what the configuration asks for. Its result goes behind out, if room
 // permits; else end is called while it runs.
-func (c *Config) tracer(about func() (*tracers.Context, error), out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
+func (c *Config) tracer(about func() *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
 	if c.name == "" {
 		l := newStructLogger(&c.logger, out, room, end)
 		return &tracer{hooks: l.hooks(), stop: l.stop, appendResult: l.appendResult}, nil
@@ -251,11 +249,7 @@ func (c *Config) tracer(about func() (*tracers.Context, error), out []byte, room
 		return &tracer{hooks: t.hooks(), stop: t.stop, appendResult: t.appendResult}, nil
 	}
 	m := &meter{allowance: allowance{room: room, end: end}, length: len(out)}
-	watched, err := about()
-	if err != nil {
-		return nil, err
-	}
-	made, err := c.made(watched, m)
+	made, err := c.made(about(), m)
 	if err != nil {
 		return nil, err
 	}
