@@ -344,7 +344,7 @@ func TestEngineAddressInUse(t *testing.T) {
 	}
 	n := &network{entries: &Entries{Engine: Engine{Listen: taken.Addr().String()}}}
 	s := family.Service{Name: "test", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }}
-	_, err = n.listen(t.Context(), s, methods, newEngineAPI(nil, params.AllDevChainProtocolChanges, family.Version{}))
+	_, err = n.listen(t.Context(), s, methods, newEngineAPI(nil, params.AllDevChainProtocolChanges, family.Version{}, nil))
 	if want := "engine: listen: " + taken.Addr().String() + " is used by another network or process: expected an address of its own"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the error is %v, want %s", err, want)
 	}

@@ -35,16 +35,17 @@ func (f *following) drive(rules *params.ChainConfig, version family.Version, sup
 	if supplier != nil {
 		f.pursuit, asked = supplier.Pursuit, supplier
 	}
-	d.chain = consensus.New(f.follower, asked, slog.With("network", f.name))
+	log := slog.With("network", f.name)
+	d.chain = consensus.New(f.follower, asked, log)
 	d.chain.Task = task
-	d.api = newEngineAPI(d.chain, rules, version)
+	d.api = newEngineAPI(d.chain, rules, version, log)
 	f.driven = d
 }
 
 // newEngineAPI returns the Engine API of a chain.
-func newEngineAPI(chain engine.Chain, rules *params.ChainConfig, version family.Version) *engine.API {
+func newEngineAPI(chain engine.Chain, rules *params.ChainConfig, version family.Version, log *slog.Logger) *engine.API {
 	client := engine.ClientVersion{Code: "AS", Name: "Ashlar", Version: version.Release, Commit: version.Commit}
-	return engine.New(engine.Config{Chain: chain, Rules: rules, Client: client})
+	return engine.New(engine.Config{Chain: chain, Rules: rules, Client: client, Log: log})
 }
 
 // run does what a driven network does by itself until ctx is done.

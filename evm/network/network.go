@@ -88,7 +88,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 		n.retention = n.keep(s)
 	}
 	if n.checked != nil && n.checked.consensus != nil {
-		n.checked.api = newEngineAPI(n.checked.consensus, n.config, s.Version)
+		n.checked.api = newEngineAPI(n.checked.consensus, n.config, s.Version, slog.With("network", s.Name))
 		n.engine, err = n.listen(ctx, s, methods, n.checked.api)
 		return methods, err
 	}

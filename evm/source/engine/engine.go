@@ -14,6 +14,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -91,11 +92,13 @@ type Config struct {
 	Rules  *params.ChainConfig // the schedule of forks
 	Client ClientVersion       // this program
 	Now    func() time.Time    // nil: time.Now
+	Log    *slog.Logger        // nil: nothing is logged
 }
 
 // API answers a consensus client. It may be used from many goroutines at once.
 type API struct {
 	config Config
+	warned sync.Once // that no blocks are built
 
 	mu      sync.Mutex
 	last    LastCalls // guarded by mu
@@ -122,6 +125,9 @@ func newAnswers() Answers {
 func New(config Config) *API {
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
 	}
 	return &API{config: config, answers: newAnswers()}
 }

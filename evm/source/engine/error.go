@@ -34,8 +34,10 @@ func unsupportedFork(why string) *jsonrpc.Error {
 	return fault(codeUnsupportedFork, "Unsupported fork", why)
 }
 
+const attributesRefused = "Invalid payload attributes"
+
 func invalidAttributes(why string) *jsonrpc.Error {
-	return fault(codePayloadAttributes, "Invalid payload attributes", why)
+	return fault(codePayloadAttributes, attributesRefused, why)
 }
 
 // tooLarge is the answer to a call that asks for a number of things of a kind.

@@ -117,5 +117,8 @@ func (a *API) refuseAttributes(v attributesVersion, raw []byte) *jsonrpc.Error {
 	if v.withdrawalsMayLack && at.shanghai != withdrawals {
 		return invalidAttributes("payloadAttributes.withdrawals: expected from Shanghai on, and not before")
 	}
-	return invalidAttributes(notBuilt)
+	a.warned.Do(func() {
+		a.config.Log.Warn("the consensus client asks for a block to propose, which Ashlar does not build: its validators need another execution client")
+	})
+	return fault(codePayloadAttributes, attributesRefused+": "+notBuilt, notBuiltWhy)
 }

@@ -10,8 +10,11 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// notBuilt is the answer to validators.
-const notBuilt = "Ashlar builds no blocks: validators that propose blocks need an execution client that builds them"
+// The answers to validators. The message has the reason, too, because some clients log no more of an error.
+const (
+	notBuilt    = "Ashlar builds no blocks"
+	notBuiltWhy = notBuilt + ": validators that propose blocks need an execution client that builds them"
+)
 
 // refused are the methods that fetch a built block.
 func refused() []string {
@@ -23,7 +26,7 @@ func refused() []string {
 
 // refuseBuilding answers the refused methods: no payload ID is ever given out.
 func refuseBuilding(context.Context, []byte, []byte) ([]byte, error) {
-	return nil, fault(codeUnknownPayload, "Unknown payload", notBuilt)
+	return nil, fault(codeUnknownPayload, "Unknown payload: "+notBuilt, notBuiltWhy)
 }
 
 // exchangeCapabilities answers engine_exchangeCapabilities. The client's capabilities

@@ -332,7 +332,7 @@ func TestForkchoices(t *testing.T) {
 		{"inconsistent", "V2", []any{state, nil}, listener{err: ErrInconsistent}, `-38002,"message":"Invalid forkchoice state"`, true},
 		{"too deep", "V3", []any{state, nil}, listener{err: ErrTooDeep}, `-38006,"message":"Too deep reorg"`, true},
 		{"our own fault", "V3", []any{state, nil}, listener{err: errors.New("disk full")}, `-32603,"message":"internal error"`, true},
-		{"attributes", "V3", []any{state, attributes("0x12c", "withdrawals", "parentBeaconBlockRoot")}, listener{status: valid(common.Hash{1})}, `-38003,"message":"Invalid payload attributes","data":{"err":"Ashlar builds no blocks`, true},
+		{"attributes", "V3", []any{state, attributes("0x12c", "withdrawals", "parentBeaconBlockRoot")}, listener{status: valid(common.Hash{1})}, `-38003,"message":"Invalid payload attributes: Ashlar builds no blocks","data":{"err":"Ashlar builds no blocks`, true},
 		{"attributes of Osaka", "V3", []any{state, attributes("0x190", "withdrawals", "parentBeaconBlockRoot")}, listener{status: valid(common.Hash{1})}, `Ashlar builds no blocks`, true},
 		{"attributes while syncing", "V3", []any{state, attributes("0x1", "withdrawals")}, listener{status: Status{Verdict: Syncing}}, `"status":"SYNCING"`, true},
 		{"V3 attributes without root", "V3", []any{state, attributes("0x12c", "withdrawals")}, listener{status: valid(common.Hash{1})}, `-38003,"message":"Invalid payload attributes","data":{"err":"payloadAttributes.parentBeaconBlockRoot: missing"}`, true},
@@ -381,7 +381,7 @@ func TestIdentification(t *testing.T) {
 		t.Errorf("last %+v", last)
 	}
 	for _, method := range refused() {
-		if got := ask(t, methods, method, "0x0000000000000001"); !strings.Contains(got, `-38001,"message":"Unknown payload","data":{"err":"Ashlar builds no blocks`) {
+		if got := ask(t, methods, method, "0x0000000000000001"); !strings.Contains(got, `-38001,"message":"Unknown payload: Ashlar builds no blocks","data":{"err":"Ashlar builds no blocks`) {
 			t.Errorf("%s: %s", method, got)
 		}
 	}
