@@ -63,7 +63,11 @@ func (c *Chain) want(to engine.Forkchoice, number uint64) {
 	if c.wanted == nil {
 		c.wanted = new(wanted)
 		c.way.Store(&way{from: now})
-		c.log.Info("the consensus client's head is not known yet", "head", to.Head, "supplied", c.supplier != nil)
+		if c.supplier != nil {
+			c.log.Info("the consensus client's head is not known yet", "head", to.Head)
+		} else {
+			c.log.Warn("the consensus client's head is not known, and no source is configured to fetch it: only the client can send it, and missing blocks below it", "head", to.Head)
+		}
 	}
 	c.wanted.Forkchoice = to
 	before := c.way.Load()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -171,6 +172,27 @@ func TestMissingAncestorsAreSent(t *testing.T) {
 	s.expect("the head", status, engine.Syncing, nil)
 	s.expect("what was missing", s.send(blocks[0]), engine.Valid, blocks[0])
 	s.await(blocks[4]) // without another call
+}
+
+// TestUnknownHeadWithoutSource: without a source nothing fetches missing blocks, and the network may stay behind for ever. The log
+// warns of it once, however often the client names a head.
+func TestUnknownHeadWithoutSource(t *testing.T) {
+	b := builder(t)
+	blocks := b.grow(b.Genesis, 4, 1)
+	d := newDriven(t, ingest.DefaultDepths())
+	log := new(bytes.Buffer)
+	d.chain = consensus.New(d.Follower.Follower, nil, slog.New(slog.NewTextHandler(log, nil)))
+	for _, block := range blocks[1:] {
+		d.expect("a block without its parent", d.send(block), engine.Syncing, nil)
+		status, err := d.tell(block, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.expect("the head", status, engine.Syncing, nil)
+	}
+	if got := strings.Count(log.String(), "level=WARN"); got != 1 || !strings.Contains(log.String(), "no source is configured") {
+		t.Errorf("the log has %d warnings, want 1: %s", got, log)
+	}
 }
 
 // altering is middleware that replaces a text in a node's answers while on is true.
