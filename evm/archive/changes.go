@@ -18,8 +18,8 @@ import (
 // on. Nor does the row name keys: each key that a block has changed has a row of its own with the number of the block, and a
 // few bytes of its name, the mark, tell these keys apart. docs/format.md draws the row.
 
-// manyKeys is how many keys must have changed for marks of three bytes instead of two to take less space. Of n keys, one in
-// 65,536/n has the same mark of two bytes as another one, and is named, which takes some 40 bytes.
+// manyKeys is the number of changed keys from which marks of three bytes take less space than marks of two bytes: of n keys, one in
+// 65,536/n has the same mark of two bytes as another one, and is stored with its name, which takes some 40 bytes.
 const manyKeys = 1600
 
 // Flags of the number that the changes of a key begin with, below the first step.
