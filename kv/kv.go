@@ -89,7 +89,7 @@ var (
 	// other; so the writer should write the same again, not something else.
 	ErrFull = errors.New("the disk is full")
 	// ErrCheckpoint is returned by Checkpoint while an earlier copy for the same purpose has not
-	// been released.
+	// been released, by whichever process.
 	ErrCheckpoint = errors.New("the store is being copied already")
 	// ErrUnavailable is returned by any call for which too few nodes of a distributed store
 	// answer, and by reads for which too many files are open. It succeeds again when more nodes
@@ -288,9 +288,11 @@ type Checkpointer interface {
 	// on meanwhile. An engine opens that directory, or a copy of its files, as a store. Its
 	// files are shared with the store, so they must not be changed.
 	//
-	// release removes the directory; a copy left by a process that was killed is removed when
-	// the store is opened. There is one copy for each purpose (lower-case letters) at a time:
-	// until release, Checkpoint for the same purpose returns ErrCheckpoint.
+	// The copy stays until release, also when the store has been closed, and another process opens
+	// it, writes to it and compacts it. release removes the directory. A copy that was left by a
+	// process that was killed is removed when the store is opened to be written. There is one copy
+	// for each purpose (lower-case letters) at a time: until release, Checkpoint for the same
+	// purpose returns ErrCheckpoint.
 	Checkpoint(ctx context.Context, purpose string) (dir string, release func() error, err error)
 }
 

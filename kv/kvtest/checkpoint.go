@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -21,6 +22,7 @@ func RunCheckpoint(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
 		{"Contents", testCheckpointContents},
 		{"WhileWriting", testCheckpointWhileWriting},
 		{"Left", testCheckpointLeft},
+		{"Outlives", testCheckpointOutlives},
 		{"Apart", testCheckpointApart},
 		{"Refused", testCheckpointRefused},
 	}
@@ -32,7 +34,12 @@ func RunCheckpoint(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
 // checkpoint makes a copy, moves its files to a directory of their own, and returns that.
 func checkpoint(t *testing.T, s kv.Store) (dir string) {
 	t.Helper()
-	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test")
+	return checkpointFor(t, s, "test")
+}
+
+func checkpointFor(t *testing.T, s kv.Store, purpose string) (dir string) {
+	t.Helper()
+	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context(), purpose)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,22 +130,80 @@ func testCheckpointWhileWriting(t *testing.T, open func(t *testing.T, dir string
 	}
 }
 
-// testCheckpointLeft opens a store whose process was killed while there was a copy of it.
+// testCheckpointLeft opens a store whose process was killed while there was a copy of it: a directory with the same files, which
+// belong to nobody.
 func testCheckpointLeft(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
-	dir := t.TempDir()
+	dir, killed := t.TempDir(), t.TempDir()
 	s := open(t, dir)
 	put(t, s, row{list, "p", 1, "1"})
-	left, _, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test")
+	left, release, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
-	s = open(t, dir)
+	if err := errors.Join(os.CopyFS(killed, os.DirFS(dir)), release()); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := filepath.Rel(dir, left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left = filepath.Join(killed, rest)
+	if _, err := os.Stat(left); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, killed)
 	defer closeStore(t, s)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a copy that was left: %v, expected no directory", err)
 	}
 	expect(t, "a row", get(s, list, "p", 1), `"1"`)
+	checkpoint(t, s)
+}
+
+// testCheckpointOutlives closes a store while there is a copy of it, and opens, changes and compacts it anew. The copy stays as it
+// was, and the only one for its purpose, until it is released.
+func testCheckpointOutlives(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	put(t, s, row{list, "p", 1, "1"})
+	if err := s.Compact(t.Context()); err != nil { // so that the copy shares a table with the store
+		t.Fatal(err)
+	}
+	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = open(t, dir)
+	for n := uint64(2); n < 20; n++ {
+		put(t, s, row{list, "p", n, "later"})
+		if err := s.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test"); !errors.Is(err, kv.ErrCheckpoint) {
+		t.Errorf("a second copy: %v, expected ErrCheckpoint", err)
+	}
+	checkpointFor(t, s, "other")
+	closeStore(t, s)
+	kept := t.TempDir()
+	if err := os.CopyFS(kept, os.DirFS(made)); err != nil {
+		t.Fatal(err)
+	}
+	copied := open(t, kept)
+	expect(t, "a row of the copy", get(copied, list, "p", 1), `"1"`)
+	expect(t, "a later row of the copy", get(copied, list, "p", 2), notFound)
+	closeStore(t, copied)
+	if err := errors.Join(release(), release()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a released copy: %v, expected no directory", err)
+	}
+	s = open(t, dir)
+	defer closeStore(t, s)
+	expect(t, "a later row", get(s, list, "p", 2), `"later"`)
 	checkpoint(t, s)
 }
 

@@ -49,7 +49,7 @@ func configure(o Options, g *guard) *lsm.Options {
 		MemTableSize:       uint64(o.BufferBytes),
 		DisableWAL:         o.BulkLoad,
 		Logger:             g,
-		FS:                 &disk{FS: o.FS, guard: g, apart: o.FS.PathJoin(o.Path, checkpointFolder)},
+		FS:                 &disk{FS: o.FS, guard: g, apart: o.FS.PathJoin(o.Path, CheckpointFolder)},
 		DisableTableStats:  true, // they serve removals, which are rare
 		EventListener: &lsm.EventListener{
 			BackgroundError: g.background,

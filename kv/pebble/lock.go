@@ -83,7 +83,7 @@ func checkUnmade(dir string, names []string) error {
 
 // ours says whether a file of this name may lie in a store's directory.
 func ours(name string) bool {
-	if name == "LOCK" || name == ownerFile || name == checkpointFolder {
+	if name == "LOCK" || name == ownerFile || name == CheckpointFolder {
 		return true
 	}
 	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary."} {
@@ -159,9 +159,29 @@ func Lock(dir string) (io.Closer, error) {
 	return lock.Lock, nil
 }
 
+// LockToReplace is Lock for a caller that removes the store or puts another one in its place. It removes copies that were left by
+// processes that were killed. The error is a kv.ErrCheckpoint while there are others, which would vanish with the directory.
+func LockToReplace(dir string) (io.Closer, error) {
+	lock, err := Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := newCheckpointPlace(vfs.Default, dir).clear()
+	if kept != nil {
+		err = fmt.Errorf("%w, which must end or be stopped first", kept)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
 // sign writes the owner file.
-func (l *directoryLock) sign() error {
-	f, err := l.fs.Create(l.path, vfs.WriteCategoryUnspecified)
+func (l *directoryLock) sign() error { return writeID(l.fs, l.path) }
+
+// writeID writes the ID of this process to a file.
+func writeID(fsys vfs.FS, path string) error {
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}

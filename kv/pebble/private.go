@@ -53,7 +53,8 @@ func (p privateFS) MkdirAll(dir string, perm os.FileMode) error {
 
 func (p privateFS) Unwrap() vfs.FS { return p.FS }
 
-// makePrivate changes the modes of a store that an earlier version made.
+// makePrivate changes the modes of a store that an earlier version made. Another process may release a copy of the store
+// meanwhile, so files may vanish.
 func makePrivate(dir string) error {
 	if err := os.Chmod(dir, privateDir); err != nil {
 		return err
@@ -61,11 +62,11 @@ func makePrivate(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return err
+			return ignoreGone(err)
 		case entry.IsDir():
-			return os.Chmod(path, privateDir)
+			return ignoreGone(os.Chmod(path, privateDir))
 		case entry.Type().IsRegular():
-			return os.Chmod(path, privateFile)
+			return ignoreGone(os.Chmod(path, privateFile))
 		}
 		return nil
 	})

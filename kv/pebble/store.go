@@ -72,7 +72,7 @@ type Store struct {
 	pool     *pool
 	guard    *guard
 	space    *space
-	place    *checkpointPlace
+	place    checkpointPlace
 	bulk     bool
 	closed   atomic.Bool
 	stats    atomic.Pointer[kv.Stats] // as of the last time that they could be read
@@ -159,9 +159,9 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 	if o.ReadOnly {
 		config.ReadOnly, config.FS, config.Lock = true, o.FS, lock.Lock
 	}
-	place := newCheckpointPlace(o)
+	place := newCheckpointPlace(o.FS, o.Path)
 	if !o.ReadOnly {
-		if err := place.clear(); err != nil {
+		if _, err := place.clear(); err != nil {
 			return nil, err
 		}
 	}
