@@ -95,6 +95,35 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	return p, nil
 }
 
+// A server that starts waits for a process that has the accounts of its data directory open for a moment: a command, or a backup
+// that begins.
+const (
+	peopleWait  = 10 * time.Second
+	peopleRetry = 100 * time.Millisecond
+)
+
+// awaitPeople opens the accounts for a server.
+func (s *Service) awaitPeople(ctx context.Context, node string) (people, error) {
+	again := retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())
+	dir, local := s.stores.(store.Dir)
+	end := time.Now().Add(peopleWait)
+	for logged := false; ; logged = true {
+		p, err := openPeople(ctx, s.stores, s.config.Accounts, node, again)
+		if !local || !errors.Is(err, kv.ErrInUse) || time.Now().After(end) {
+			return p, err
+		}
+		if client, notThere := control.Dial(ctx, string(dir)); notThere == nil { // another server
+			return p, errors.Join(err, client.Close())
+		}
+		if !logged {
+			slog.Info("waiting for another process to close the accounts", "at_most", peopleWait, "because", err)
+		}
+		if err := retry.Sleep(ctx, peopleRetry); err != nil {
+			return p, err
+		}
+	}
+}
+
 // openUsage opens the usage of the keys.
 func openUsage(ctx context.Context, opened kv.Store, c config.Accounts, node string, known func() map[account.KeyID]bool) (*usage.Usage, error) {
 	u := usage.Config{Keep: c.UsageDays, Known: known, All: node == ""}

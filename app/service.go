@@ -27,7 +27,6 @@ import (
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
-	"ashlar/retry"
 	"ashlar/worker"
 
 	"golang.org/x/sync/errgroup"
@@ -147,7 +146,7 @@ func (s *Service) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.people, err = openPeople(ctx, data, s.config.Accounts, node, retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())); err != nil {
+	if s.people, err = s.awaitPeople(ctx, node); err != nil {
 		return err
 	}
 	if err := s.openHolding(ctx, names); err != nil {

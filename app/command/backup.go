@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
-	"slices"
 	"time"
 
 	"ashlar/account/control"
@@ -163,102 +161,6 @@ func wantedStores(ctx context.Context, data store.Dir, networks []string) (wante
 		return nil, fmt.Errorf("%s has no accounts and no networks", data)
 	}
 	return wanted, nil
-}
-
-// copies are copies of stores that exist until they are released.
-type copies struct {
-	sources  []backup.Source
-	failed   map[string]error // by the name of a store that cannot be opened or copied
-	releases []func() error
-}
-
-// lacks returns those of the wanted stores that have no copy.
-func (c *copies) lacks(wanted []string) []string {
-	return slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return c.failed[name] == nil })
-}
-
-// why says which stores cannot be copied, nil if all can.
-func (c *copies) why() (all error) {
-	for _, name := range slices.Sorted(maps.Keys(c.failed)) {
-		err := fmt.Errorf("%s: %w", name, c.failed[name])
-		if all != nil {
-			err = fmt.Errorf("%w; and %w", all, err)
-		}
-		all = err
-	}
-	return all
-}
-
-func (c *copies) release() (err error) {
-	for _, r := range slices.Backward(c.releases) {
-		err = errors.Join(err, r())
-	}
-	return err
-}
-
-// checkpoints makes copies of stores: through the running server if there is one, and of
-// the others by opening them. At least one can be copied, or there is an error. The returned context ends when the copies do.
-// beside says that a server is expected.
-func checkpoints(ctx context.Context, data store.Dir, what control.Copying, beside bool) (context.Context, *copies, error) {
-	c := &copies{failed: make(map[string]error)}
-	ctx, err := c.make(ctx, data, what, beside)
-	if err == nil && len(c.sources) == 0 {
-		err = c.why()
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, c.release())
-	}
-	slices.SortFunc(c.sources, func(a, b backup.Source) int {
-		return slices.Index(what.Stores, a.Name) - slices.Index(what.Stores, b.Name)
-	})
-	return ctx, c, nil
-}
-
-func (c *copies) make(ctx context.Context, data store.Dir, what control.Copying, beside bool) (context.Context, error) {
-	client, err := awaitServer(ctx, data, beside)
-	if err != nil {
-		return nil, err
-	}
-	if client != nil {
-		c.releases = append(c.releases, client.Close)
-		held, made, err := client.Checkpoint(ctx, what)
-		if err != nil {
-			return nil, err
-		}
-		ctx = held
-		c.releases = append(c.releases, made.Close)
-		c.add(made.Made)
-	}
-	stores := make(map[string]kv.Store)
-	for _, name := range what.Stores {
-		if c.failed[name] != nil || slices.ContainsFunc(c.sources, func(s backup.Source) bool { return s.Name == name }) {
-			continue
-		}
-		opened, err := data.OpenExisting(name)
-		if err != nil {
-			c.failed[name] = err
-			continue
-		}
-		c.releases = append(c.releases, opened.Close)
-		stores[name] = opened
-	}
-	made, release, err := app.Checkpoint(ctx, stores, what.For)
-	if err != nil {
-		return nil, err
-	}
-	c.releases = append(c.releases, release)
-	c.add(made)
-	return ctx, nil
-}
-
-func (c *copies) add(made []control.Checkpoint) {
-	for _, m := range made {
-		if m.Failed != "" {
-			c.failed[m.Store] = errors.New(m.Failed)
-			continue
-		}
-		c.sources = append(c.sources, backup.Source{Name: m.Store, Dir: m.Dir})
-	}
 }
 
 // copyStatus returns the progress of a backup or a restore.

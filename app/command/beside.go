@@ -44,9 +44,9 @@ func awaitServer(ctx context.Context, data store.Dir, expected bool) (*control.C
 
 // inUse reports whether a process has the accounts of a data directory open.
 func inUse(data store.Dir) (bool, error) {
-	unlock, err := data.Lock([]string{store.AccountsName})
+	free, err := data.Reserve(store.AccountsName)
 	if err != nil {
 		return errors.Is(err, kv.ErrInUse), nil // another error is that of opening the store, too
 	}
-	return false, unlock()
+	return false, free()
 }

@@ -204,8 +204,8 @@ func withoutGone(err error) error {
 const removed = ".removed-"
 
 // Remove removes the store of a network, unless that is a symbolic link. Its error is a kv.ErrInUse if a
-// process has it open. If it is interrupted, the network is gone all the same, and the next Remove removes
-// the rest.
+// process has it open, and a kv.ErrCheckpoint while one copies it. If it is interrupted, the network is gone all
+// the same, and the next Remove removes the rest.
 func (d Dir) Remove(network string) error {
 	if err := gateway.CheckNetworkName(network); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (d Dir) removeStore(network string) error {
 		return err
 	}
 	gone := d.gone(network)
-	lock, err := lockStore(d.Network(network))
+	lock, err := lockToReplace(d.Network(network))
 	if err != nil {
 		return err
 	}

@@ -49,3 +49,6 @@ func opener[S kv.Store](open func(string, kv.Options) (S, error)) engine {
 
 // lockStore takes the exclusive right to the store in a directory without opening it.
 func lockStore(dir string) (io.Closer, error) { return pebble.Lock(canonical(dir)) }
+
+// lockToReplace is lockStore for a store that is removed or replaced. The error is a kv.ErrCheckpoint while it is being copied.
+func lockToReplace(dir string) (io.Closer, error) { return pebble.LockToReplace(canonical(dir)) }

@@ -42,8 +42,8 @@ func (d Dir) HasStore(name string) bool {
 	return err == nil
 }
 
-// Lock prevents other processes from opening the named stores, of which some may not exist.
-// Its error is a kv.ErrInUse if one of them is open.
+// Lock prevents other processes from opening the named stores, of which some may not exist, so that they can be replaced.
+// Its error is a kv.ErrInUse if one of them is open, and a kv.ErrCheckpoint while one is being copied.
 func (d Dir) Lock(names []string) (unlock func() error, err error) {
 	var held []io.Closer
 	unlock = func() (err error) {
@@ -66,7 +66,7 @@ func (d Dir) Lock(names []string) (unlock func() error, err error) {
 		}
 		var lock io.Closer
 		if err == nil {
-			lock, err = lockStore(d.place(name))
+			lock, err = lockToReplace(d.place(name))
 		}
 		if err != nil {
 			return nil, errors.Join(err, unlock())
@@ -74,6 +74,19 @@ func (d Dir) Lock(names []string) (unlock func() error, err error) {
 		held = append(held, lock)
 	}
 	return unlock, nil
+}
+
+// Reserve prevents other processes from opening a store until free, also one that is being copied. Its error is a kv.ErrInUse if one
+// has it open, and a kv.ErrNotFound if there is none.
+func (d Dir) Reserve(name string) (free func() error, err error) {
+	if !d.HasStore(name) {
+		return nil, fmt.Errorf("%s in %s: %w", name, d, kv.ErrNotFound)
+	}
+	lock, err := lockStore(d.place(name))
+	if err != nil {
+		return nil, err
+	}
+	return lock.Close, nil
 }
 
 // Replace moves stores from Staging to their places, and removes the stores that were

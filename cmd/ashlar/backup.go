@@ -19,7 +19,8 @@ func backupCommand() *cobra.Command {
 		Annotations: leaves("a backup that was under way is not complete; earlier ones stay, and the next uses what was copied"),
 		Long: `Copies the accounts and all networks, each as of one moment, to a folder or an S3
 bucket. Files that the target already has are not stored again. The server answers and
-follows meanwhile. A network that is being imported, or whose store does not open,
+follows meanwhile; one that is not running can be started once the backup has begun
+to write to the target. A network that is being imported, or whose store does not open,
 cannot be copied: the others are backed up, and the command fails and names it.
 
 A backup may be stopped at any time and run again: what was copied is used, and earlier
