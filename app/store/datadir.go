@@ -163,7 +163,7 @@ func (d Dir) isStore(entry fs.DirEntry) bool {
 	return err != nil || info.IsDir()
 }
 
-// Bytes returns the size of a network's store on disk.
+// Bytes returns the size of a network's store on disk, without checkpoints, most of whose files are the store's.
 func (d Dir) Bytes(network string) (int64, error) {
 	sum, err := bytesBelow(d.Network(network))
 	if err != nil {
@@ -177,8 +177,11 @@ func bytesBelow(dir string) (sum int64, err error) {
 	if err != nil {
 		return 0, withoutGone(err)
 	}
-	err = filepath.WalkDir(root, func(_ string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	err = filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err == nil && path == filepath.Join(root, copiesFolder):
+			return filepath.SkipDir
+		case err != nil || entry.IsDir():
 			return withoutGone(err)
 		}
 		info, err := entry.Info()

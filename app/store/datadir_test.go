@@ -50,6 +50,31 @@ func TestNetworkBehindLink(t *testing.T) {
 	}
 }
 
+// While a network is copied, its size stays that of its store.
+func TestBytesWithoutCheckpoint(t *testing.T) {
+	data := store.Dir(t.TempDir())
+	makeStore(t, data, "small")
+	opened, err := data.OpenNetwork("small", kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	before, err := data.Bytes("small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, release, err := opened.(kv.Checkpointer).Checkpoint(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if during, err := data.Bytes("small"); err != nil || during > before+before/2 {
+		t.Errorf("%d bytes beside a checkpoint, %v, and %d before", during, err, before)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A link to a disk that is not mounted does not hide its network, which would then be left out
 // of the service and of backups without a word.
 func TestNetworkBehindDanglingLink(t *testing.T) {

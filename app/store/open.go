@@ -47,6 +47,9 @@ func opener[S kv.Store](open func(string, kv.Options) (S, error)) engine {
 	}
 }
 
+// copiesFolder is the name of the folder in the directory of a store in which its checkpoints are.
+const copiesFolder = pebble.CheckpointFolder
+
 // lockStore takes the exclusive right to the store in a directory without opening it.
 func lockStore(dir string) (io.Closer, error) { return pebble.Lock(canonical(dir)) }
 
