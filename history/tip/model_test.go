@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -55,12 +54,6 @@ type world struct {
 	head    *modelBlock
 	safe    chain.Ref
 	held    []heldBranch
-}
-
-// heldBranch is a branch that a reader still uses after the tip has changed.
-type heldBranch struct {
-	branch *tip.Branch
-	last   *modelBlock
 }
 
 func openStore(t *testing.T, fs vfs.FS) kv.Store {
@@ -115,8 +108,8 @@ func (w *world) block(parent *modelBlock) *modelBlock {
 }
 
 // seen returns the rows visible as of a block: its own and those of its ancestors.
-func (b *modelBlock) seen(table *kv.Table, partition string) map[uint64]string {
-	rows := make(map[uint64]string)
+func (b *modelBlock) seen(table *kv.Table, partition string) seenRows {
+	rows := make(seenRows)
 	for ; b != nil; b = b.parent {
 		for _, r := range b.rows {
 			if r.table == table && r.partition == partition {
@@ -224,143 +217,6 @@ func (w *world) check() {
 	}
 	if len(w.held) > 5 {
 		w.held = slices.Delete(w.held, 0, 1)
-	}
-}
-
-func (w *world) checkBranch(h heldBranch) {
-	w.t.Helper()
-	ctx := context.Background()
-	rows := h.branch.Over(w.store)
-	for b := h.last; b != nil && b.ref.Number >= h.branch.Settled().Number; b = b.parent {
-		if at, ok := h.branch.At(b.ref.Number); !ok || at != b.ref {
-			w.t.Fatalf("At %d: %s, expected %s", b.ref.Number, at, b.ref)
-		}
-	}
-	table, at := allTables()[w.IntN(4)], h.last.ref.Number+2-min(h.last.ref.Number, uint64(w.IntN(30)))
-	at = at<<table.IndexBits | uint64(w.IntN(1<<table.IndexBits))
-	if table == blobs && w.IntN(2) == 0 {
-		at = 0 // where they are
-	}
-	var keys []kv.Key
-	want, got := map[int]string{}, map[int]string{}
-	exactly, gotExactly := map[int]string{}, map[int]string{}
-	for i := range 6 {
-		partition := fmt.Sprint("p", i)
-		keys = append(keys, kv.Key{Partition: []byte(partition), Sort: at})
-		seen := h.last.seen(table, partition)
-		if table == blobs && len(seen) == 0 {
-			continue // another branch may have written it, which is harmless
-		}
-		what := fmt.Sprintf("%s %s at %d on %s over %s", table.Name, partition, at, h.branch.Ref(), h.branch.Settled())
-		if newest := newestOf(seen, at); newest != "" {
-			want[i] = newest
-		}
-		value, sort, err := rows.Newest(ctx, table, []byte(partition), at, []byte("dst"))
-		if text := describe(value[3:], sort, err); text != want[i] {
-			w.t.Fatalf("Newest %s: %q, expected %q", what, text, want[i])
-		}
-		exact, ok := seen[at]
-		if ok {
-			exactly[i] = exact
-		}
-		value, err = rows.Get(ctx, table, []byte(partition), at, nil)
-		if ok && string(value) != exact || (err == nil) != ok {
-			w.t.Fatalf("Get %s: %q, %v; expected %q", what, value, err, exact)
-		}
-		if table.Kind == kv.Versions {
-			w.checkDescend(what, rows, partition, at, seen)
-		}
-		w.checkScan(what, rows.Scan(ctx, table, []byte(partition), at/2, at), seen, at/2, at)
-	}
-	if table == blobs {
-		return
-	}
-	err := rows.NewestMany(ctx, table, keys, func(i int, sort uint64, value []byte) error {
-		got[i] += describe(value, sort, nil)
-		return nil
-	})
-	if err != nil || !maps.Equal(got, want) {
-		w.t.Fatalf("NewestMany: %v, %v; expected %v", got, err, want)
-	}
-	err = rows.GetMany(ctx, table, keys, func(i int, value []byte) error {
-		gotExactly[i] += string(value)
-		return nil
-	})
-	if err != nil || !maps.Equal(gotExactly, exactly) {
-		w.t.Fatalf("GetMany: %v, %v; expected %v", gotExactly, err, exactly)
-	}
-}
-
-func describe(value []byte, sort uint64, err error) string {
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%d=%s ", sort, value)
-}
-
-func newestOf(seen map[uint64]string, at uint64) string {
-	best, ok := uint64(0), false
-	for sort := range seen {
-		if sort <= at && (!ok || sort > best) {
-			best, ok = sort, true
-		}
-	}
-	if !ok {
-		return ""
-	}
-	return describe([]byte(seen[best]), best, nil)
-}
-
-// checkDescend reads versions in descending order from at.
-func (w *world) checkDescend(what string, rows kv.Reader, partition string, at uint64, seen map[uint64]string) {
-	w.t.Helper()
-	var want, got []string
-	most := 1 + w.IntN(4)
-	for _, sort := range slices.Backward(slices.Sorted(maps.Keys(seen))) {
-		if sort <= at && len(want) < most {
-			want = append(want, describe([]byte(seen[sort]), sort, nil))
-		}
-	}
-	err := rows.Descend(context.Background(), versions, []byte(partition), at, func(sort uint64, value []byte) (bool, error) {
-		got = append(got, describe(value, sort, nil))
-		return len(got) == most, nil
-	})
-	if err != nil || !slices.Equal(got, want) {
-		w.t.Fatalf("Descend %s: %q, %v; expected %q", what, got, err, want)
-	}
-}
-
-// checkScan steps and seeks with a cursor.
-func (w *world) checkScan(what string, c kv.Cursor, seen map[uint64]string, from, to uint64) {
-	w.t.Helper()
-	left := slices.Sorted(maps.Keys(seen))
-	left = slices.DeleteFunc(left, func(s uint64) bool { return s < from || s > to })
-	for first := true; ; first = false {
-		var ok bool
-		if w.IntN(3) > 0 {
-			if !first && len(left) > 0 {
-				left = left[1:]
-			}
-			ok = c.Next()
-		} else {
-			target := from
-			if len(left) > 0 {
-				target = left[0] + uint64(w.IntN(6)) - min(left[0], 2) // below: it stays
-			}
-			for len(left) > 0 && left[0] < target {
-				left = left[1:]
-			}
-			ok = c.Seek(target)
-		}
-		if ok != (len(left) > 0) || ok && (c.Sort() != left[0] || string(c.Value()) != seen[left[0]]) {
-			w.t.Fatalf("Scan %s from %d: %v, expected %v next", what, from, ok, left)
-		}
-		if !ok {
-			break
-		}
-	}
-	if err := c.Close(); err != nil {
-		w.t.Fatal(err)
 	}
 }
 
