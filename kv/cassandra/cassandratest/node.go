@@ -1,12 +1,9 @@
-// Package cassandratest starts real Cassandra nodes for tests. Cassandra's jars are in the
-// folder that the variable ASHLAR_CASSANDRA names; .ci/run gets them from Maven Central.
 package cassandratest
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -14,118 +11,15 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 )
 
-// hosts are the addresses of a running cluster, which tests use if the variable
-// ASHLAR_CASSANDRA_HOSTS has them, separated by commas.
-func hosts() []string {
-	if list := os.Getenv("ASHLAR_CASSANDRA_HOSTS"); list != "" {
-		return strings.Split(list, ",")
-	}
-	return nil
-}
-
-// Jars returns the folder with Cassandra's jars. Without one the test is skipped, or fails if
-// every test is required.
-func Jars(t testing.TB) string {
-	t.Helper()
-	jars := os.Getenv("ASHLAR_CASSANDRA")
-	if jars == "" {
-		const missing = "ASHLAR_CASSANDRA is not set: no folder with Cassandra's jars"
-		if os.Getenv("ASHLAR_REQUIRE_ALL") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	return jars
-}
-
-// Count is the number of nodes of a test cluster.
-const Count = 3
-
-// Cluster is a running cluster on this machine. Each node has an address of its own.
-type Cluster struct {
-	Hosts []string
-
-	dir         string
-	jars        string
-	datacenters []string // of each node; none: one for all
-	more        []string // lines of the nodes' configuration
-	brief       bool     // see Lazy
-	nodes       []*node
-}
-
+// node is a process of the cluster.
 type node struct {
 	command    *exec.Cmd
 	management string        // port of nodetool
 	ended      chan struct{} // closed when the process has ended
 }
-
-// startTimeout is for all nodes to answer. It is long because tests share processors.
-const startTimeout = 10 * time.Minute
-
-// Start starts a cluster and waits until all nodes answer.
-func Start(jars string) (*Cluster, error) { return start(Cluster{jars: jars}, Count, 0) }
-
-// StartOne starts a cluster of one node, beside that of Start, with further lines in its
-// configuration. It must not be killed and started again, see Brief of [Lazy].
-func StartOne(jars string, more ...string) (*Cluster, error) {
-	return start(Cluster{jars: jars, more: more, brief: true}, 1, Count)
-}
-
-// StartDatacenters starts a cluster with a node in each of some datacenters, beside those of Start
-// and StartOne. They must not be killed and started again either.
-func StartDatacenters(jars string, names ...string) (*Cluster, error) {
-	return start(Cluster{jars: jars, datacenters: names, brief: true}, len(names), Count+1)
-}
-
-// OneAddress returns the address that the node of StartOne has.
-func OneAddress() string { return address(Count) }
-
-// address returns an address that no other process is likely to have.
-func address(i int) string {
-	return fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>8%250, os.Getpid()%256, 1+i)
-}
-
-// start starts a cluster with so many nodes. first tells their addresses from those of
-// another cluster of the process.
-func start(of Cluster, count, first int) (*Cluster, error) {
-	dir, err := os.MkdirTemp("", "cassandra")
-	if err != nil {
-		return nil, err
-	}
-	c := &of
-	c.dir, c.nodes = dir, make([]*node, count)
-	for i := range count {
-		c.Hosts = append(c.Hosts, address(first+i))
-	}
-	for i := range c.nodes {
-		if err := errors.Join(c.configure(i), c.start(i)); err != nil {
-			return nil, errors.Join(err, c.Stop())
-		}
-	}
-	for i := range c.nodes {
-		err := c.Await(i)
-		// A node ends if the first one does not answer it in time, on a busy machine.
-		for again := 0; errors.Is(err, errEnded) && again < 3; again++ {
-			err = c.Restart(i)
-		}
-		if err != nil {
-			return nil, errors.Join(err, c.Stop())
-		}
-	}
-	if len(c.more) == 0 { // else the nodes may demand a password
-		if err := c.awaitPeers(); err != nil {
-			return nil, errors.Join(err, c.Stop())
-		}
-	}
-	return c, nil
-}
-
-// errEnded means that a node has ended by itself.
-var errEnded = errors.New("the node has ended")
 
 func (c *Cluster) folder(i int) string { return filepath.Join(c.dir, fmt.Sprint("node", i)) }
 
@@ -255,6 +149,12 @@ func freePort() (port string, err error) {
 	return "", err
 }
 
+// startTimeout is for all nodes to answer. It is long because tests share processors.
+const startTimeout = 10 * time.Minute
+
+// errEnded means that a node has ended by itself.
+var errEnded = errors.New("the node has ended")
+
 // Await waits until a node answers.
 func (c *Cluster) Await(i int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -283,73 +183,8 @@ func (c *Cluster) lastLines(i int) string {
 	return string(log[max(0, len(log)-2000):])
 }
 
-// Started says whether the nodes are those of the test, which it may end.
-func (c *Cluster) Started() bool { return len(c.nodes) > 0 }
-
 // PID returns the process ID of a node.
 func (c *Cluster) PID(i int) int { return c.nodes[i].command.Process.Pid }
-
-// StoredBytes returns the size of the files that a node has of a keyspace. The node must have
-// been terminated, at which it writes what is in memory.
-func (c *Cluster) StoredBytes(i int, keyspace string) (sum int64, err error) {
-	err = filepath.WalkDir(filepath.Join(c.folder(i), "data", keyspace), func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		info, err := e.Info()
-		if err == nil {
-			sum += info.Size()
-		}
-		return err
-	})
-	return sum, err
-}
-
-// EndGrace lets a node drop the marks of removed rows of a keyspace from now on. Cassandra keeps
-// them for days.
-func (c *Cluster) EndGrace(ctx context.Context, i int, keyspace string) error {
-	session, err := c.connect(i)
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	tables := session.Query("SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?", keyspace).IterContext(ctx)
-	var names []string
-	for name := ""; tables.Scan(&name); {
-		names = append(names, name)
-	}
-	if err := tables.Close(); err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := session.Query(fmt.Sprintf("ALTER TABLE %s.%s WITH gc_grace_seconds = 0", keyspace, name)).ExecContext(ctx); err != nil {
-			return fmt.Errorf("end the grace of table %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// Compact has a node rewrite each table of a keyspace into its smallest form.
-func (c *Cluster) Compact(ctx context.Context, i int, keyspace string) error {
-	return c.nodetool(ctx, i, "compact", keyspace)
-}
-
-// KeepSchema has a node write what it knows of the schema to disk, see Brief of [Lazy].
-func (c *Cluster) KeepSchema(ctx context.Context, i int) error {
-	return c.nodetool(ctx, i, "flush", "system_schema")
-}
-
-func (c *Cluster) nodetool(ctx context.Context, i int, command, keyspace string) error {
-	dir := c.folder(i)
-	args := append(openedArgs(), "-Xmx128M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.home="+dir, "-Dcassandra.storagedir="+dir,
-		"-Dlogback.configurationFile="+dir+"/logback.xml", "-cp", c.jars+"/*", "org.apache.cassandra.tools.NodeTool",
-		"-h", "127.0.0.1", "-p", c.nodes[i].management, command, keyspace)
-	tool := exec.CommandContext(ctx, "java", args...)
-	if out, err := tool.CombinedOutput(); err != nil {
-		return fmt.Errorf("nodetool %s %s at %s: %w:\n%s", command, keyspace, c.Hosts[i], err, out)
-	}
-	return nil
-}
 
 // Kill ends a node at once. If it is to be started again, see KeepSchema.
 func (c *Cluster) Kill(i int) error {
@@ -390,14 +225,3 @@ func (c *Cluster) Pause(i int) error {
 
 // Resume continues a node that was paused.
 func (c *Cluster) Resume(i int) error { return c.nodes[i].command.Process.Signal(syscall.SIGCONT) }
-
-// Stop ends all nodes and removes their data.
-func (c *Cluster) Stop() error {
-	var failed []error
-	for i, n := range c.nodes {
-		if n != nil {
-			failed = append(failed, c.Kill(i))
-		}
-	}
-	return errors.Join(append(failed, os.RemoveAll(c.dir))...)
-}
