@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ashlar/gateway"
 	"ashlar/kv"
@@ -52,16 +53,34 @@ func (d Dir) Check() error {
 	var foreign string
 	for _, entry := range entries {
 		switch name := entry.Name(); {
-		case name == filepath.Base(d.accounts()), name == filepath.Base(d.networks()):
+		case (name == filepath.Base(d.accounts()) || name == filepath.Base(d.networks())) && !entry.Type().IsRegular(): // unlike /etc/networks
 			return nil
 		case name[0] != '.' && name != "lost+found" && !isBeside(name): // the root of a filesystem has lost+found
 			foreign = name
 		}
 	}
-	if foreign != "" {
-		return fmt.Errorf("%s is not a data directory: it has %q, and neither accounts nor networks; expected a directory that ashlar made, or an empty one", d, foreign)
+	if foreign == "" {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("%s is not a data directory: it has %q, and neither accounts nor networks; expected a directory that ashlar made, or an empty one", d, foreign)
+	if above := d.above(); above != "" {
+		err = fmt.Errorf("%w; did you mean %s?", err, above)
+	}
+	return err
+}
+
+// above returns the data directory whose networks, or one of whose stores, the directory is; "" if there is none.
+func (d Dir) above() string {
+	path := filepath.Clean(string(d))
+	if absolute, err := filepath.Abs(path); err == nil && strings.HasPrefix(path, ".") { // its name does not say what is above
+		path = absolute
+	}
+	for _, above := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
+		if path == Dir(above).networks() || path == Dir(above).accounts() || filepath.Dir(path) == Dir(above).networks() {
+			return above
+		}
+	}
+	return ""
 }
 
 func isBeside(name string) bool {

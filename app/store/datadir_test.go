@@ -75,6 +75,39 @@ func TestBytesWithoutCheckpoint(t *testing.T) {
 	}
 }
 
+// A directory within a data directory is refused with the name of that one. A file with the name of a folder makes no data directory.
+func TestDirectoryMeant(t *testing.T) {
+	root := t.TempDir()
+	data := store.Dir(filepath.Join(root, "data"))
+	makeStore(t, data, "small")
+	accounts, err := data.OpenAccounts(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := accounts.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(root, "etc")
+	if err := errors.Join(os.Mkdir(other, 0o700), os.WriteFile(filepath.Join(other, "networks"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(data.Network("small"))
+	for dir, want := range map[string]string{
+		filepath.Join(string(data), "accounts"): "; did you mean " + string(data) + "?",
+		filepath.Join(string(data), "networks"): "; did you mean " + string(data) + "?",
+		data.Network("small"):                   "; did you mean " + string(data) + "?",
+		".":                                     "; did you mean " + string(data) + "?",
+		other:                                   `it has "networks", and neither accounts nor networks; expected a directory that ashlar made, or an empty one`,
+	} {
+		if err := store.Dir(dir).Check(); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", dir, err, want)
+		}
+	}
+	if err := data.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A link to a disk that is not mounted does not hide its network, which would then be left out
 // of the service and of backups without a word.
 func TestNetworkBehindDanglingLink(t *testing.T) {
