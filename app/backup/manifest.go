@@ -72,6 +72,14 @@ func (s *Store) bytes() (sum int64) {
 	return sum
 }
 
+// names returns the names of the stores.
+func (m *Manifest) names() (names []string) {
+	for _, s := range m.Stores {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Only returns the manifest with the named stores, or an error if one of them is missing.
 func (m *Manifest) Only(names []string) (*Manifest, error) {
 	part := *m
@@ -82,7 +90,7 @@ func (m *Manifest) Only(names []string) (*Manifest, error) {
 			return nil, fmt.Errorf("the backup of %s lacks %s, which could not be copied then (want another one, see ashlar restore --list)", m.Made.Format(time.RFC3339), name)
 		}
 		if at < 0 {
-			return nil, fmt.Errorf("the backup of %s has no %s (want --backup NAME of one that has it; see ashlar restore --list)", m.Made.Format(time.RFC3339), name)
+			return nil, fmt.Errorf("the backup of %s has no %s, only %s (want --backup NAME of one that has it; see ashlar restore --list)", m.Made.Format(time.RFC3339), name, strings.Join(m.names(), ", "))
 		}
 		part.Stores = append(part.Stores, m.Stores[at])
 	}
@@ -125,12 +133,19 @@ func Names(ctx context.Context, t Target) (names []string, err error) {
 	return names, err
 }
 
-// ErrNoBackup is returned if a target does not have the backup that was asked for.
-var ErrNoBackup = errors.New("no such backup")
-
-// None returns an ErrNoBackup that says that a target has no backups at all.
-func None(t Target) error {
-	return fmt.Errorf("%w: %s has none (want a folder or prefix that ashlar backup wrote)", ErrNoBackup, t)
+// Whole returns the name of the newest backup that has all stores which there were; "" if there is none. Those that cannot be read are
+// left out.
+func Whole(ctx context.Context, t Target) (string, error) {
+	names, err := Names(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range slices.Backward(names) {
+		if m, err := Load(ctx, t, name); err == nil && !m.Partial && len(m.Lacks) == 0 {
+			return name, nil
+		}
+	}
+	return "", ctx.Err()
 }
 
 // Load reads the manifest of a backup and checks it against the hash in its name. An empty

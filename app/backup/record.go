@@ -36,12 +36,10 @@ const recordPrefix = "backup-"
 // does not have it, and failed is whether anything went wrong with the stores that it does not lack, such as the removal of
 // older ones. data is the data directory.
 func RecordOutcome(data string, t Target, stores []string, made *Made, failed bool) error {
-	target, err := recordedName(t)
+	path, target, err := recordOf(data, t)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(target))
-	path := filepath.Join(data, fmt.Sprintf("%s%x%s", recordPrefix, sum[:8], suffix))
 	r, err := readRecord(path)
 	if err != nil || r.Stores == nil {
 		r = Record{Target: target, Stores: make(map[string]Outcome)} // the first one, or one that cannot be read
@@ -68,6 +66,15 @@ func RecordOutcome(data string, t Target, stores []string, made *Made, failed bo
 		return err
 	}
 	return os.Chmod(path, 0o644) // the server may run as another user
+}
+
+// recordOf returns the file with the record of a target, and the name that the target has there.
+func recordOf(data string, t Target) (path, target string, err error) {
+	if target, err = recordedName(t); err != nil {
+		return "", "", err
+	}
+	sum := sha256.Sum256([]byte(target))
+	return filepath.Join(data, fmt.Sprintf("%s%x%s", recordPrefix, sum[:8], suffix)), target, nil
 }
 
 // recordedName returns the name of a target, whichever directory it was named in.

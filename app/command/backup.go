@@ -69,6 +69,9 @@ func (b Backup) Run(ctx context.Context, bar *os.File) error {
 // make makes one backup of the wanted stores, and removes older ones. made is nil if the target does not have it. lacking says
 // which stores it does not have, and why. Such a backup removes no older ones: they may be the last that have these stores.
 func (b Backup) make(ctx context.Context, data store.Dir, target backup.Target, wanted []string, bar *os.File) (made *backup.Made, lacking, err error) {
+	if err := backup.CheckKept(ctx, b.Data, target); err != nil {
+		return nil, nil, err
+	}
 	ctx, copied, err := checkpoints(ctx, data, control.Copying{For: control.ForBackup, Stores: wanted}, b.beside)
 	if err != nil {
 		return nil, nil, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,74 +144,25 @@ func TestBackupBesideSnapshot(t *testing.T) {
 	}
 }
 
-// TestRestoreReplaces restores over stores that exist: only if asked to, only whole, and
-// other networks stay.
-func TestRestoreReplaces(t *testing.T) {
-	data, to := smallNetwork(t), t.TempDir()
-	if err := (Backup{Data: data, To: to}).Run(t.Context(), os.Stderr); err != nil {
+// TestBackupToLostTarget: a backup to a target whose disk is not mounted fails, and is recorded as such.
+func TestBackupToLostTarget(t *testing.T) {
+	data, to := smallNetwork(t), filepath.Join(t.TempDir(), "to")
+	b := Backup{Data: data, To: to}
+	if err := b.Run(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)
 	}
-	saved := files(t, data)
-	demoOf(t, named(t, "evm"), data, "other", 2)
-	if err := os.WriteFile(filepath.Join(data, "networks", "small", "000999.log"), []byte("damage"), 0o600); err != nil {
+	if err := os.Rename(to, to+"-unmounted"); err != nil {
 		t.Fatal(err)
 	}
-	damaged := files(t, data)
-	restore := Restore{From: to, Data: data}
-	if err := restore.Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "networks/small") || !strings.Contains(err.Error(), "--replace") {
-		t.Errorf("restore over a network: %v, expected an error with its name", err)
+	if err := b.Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "is its disk mounted?") {
+		t.Errorf("backup to a target that is gone: %v", err)
 	}
-	restore.Replace = true
-	objects, err := filepath.Glob(filepath.Join(to, "objects", "*", "*"))
-	if err != nil {
-		t.Fatal(err)
+	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the target: %v, expected none", err)
 	}
-	for _, object := range objects {
-		whole, err := os.ReadFile(object)
-		if err != nil || len(whole) == 0 {
-			continue
-		}
-		if err := os.WriteFile(object, whole[:len(whole)-1], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := restore.Run(t.Context(), os.Stderr); !errors.Is(err, backup.ErrDamaged) {
-			t.Errorf("restore with a damaged content: %v, expected ErrDamaged", err)
-		}
-		if !maps.Equal(damaged, files(t, data)) {
-			t.Fatal("a restore that failed changed the network")
-		}
-		// The next attempt would reuse the objects that this one read, and not read the damaged one.
-		if err := errors.Join(os.WriteFile(object, whole, 0o600), os.RemoveAll(store.Dir(data).Staging())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := restore.Check(t.Context(), os.Stderr); err != nil {
-		t.Error(err)
-	}
-	if err := restore.Run(t.Context(), os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	now := files(t, data)
-	for path := range saved {
-		if base := filepath.Base(path); base == "LOCK" || base == "owner.pid" {
-			delete(saved, path)
-		}
-	}
-	for path, text := range now {
-		if strings.HasSuffix(path, ".sst") && saved[path] != text {
-			t.Errorf("%s has other contents than before", path)
-		}
-	}
-	if _, ok := now[filepath.Join(data, "networks", "small", "000999.log")]; ok {
-		t.Error("the damage is still there")
-	}
-	if _, err := os.Stat(store.Dir(data).Staging()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the staging directory after a restore: %v, expected none", err)
-	}
-	for _, network := range []string{"small", "other"} {
-		if text, err := runVerify(t.Context(), Verify{Data: data, Network: network}); err != nil || !strings.HasSuffix(text, ": sound\n") {
-			t.Errorf("verify %s: %q, %v", network, text, err)
-		}
+	records, err := backup.Records(data)
+	if err != nil || len(records) != 1 || records[0].Stores[store.NetworkStore("small")].Failures != 1 {
+		t.Errorf("the records are %+v, %v, expected a failure", records, err)
 	}
 }
 
@@ -383,7 +333,7 @@ func TestBackupRefuses(t *testing.T) {
 	if log := logged(t, func() error { return Restore{From: to}.Check(t.Context(), os.Stderr) }); !strings.Contains(log, " checked=networks/small ") {
 		t.Errorf("check of the newest backup, which is of one network: the log does not name it: %s", log)
 	}
-	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"other"}}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no networks/other (want --backup NAME") {
+	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"other"}}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no networks/other, only networks/small (want --backup NAME") {
 		t.Errorf("restore of a network that the backup lacks: %v", err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "small")

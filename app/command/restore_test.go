@@ -1,0 +1,84 @@
+package command
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ashlar/app/backup"
+	"ashlar/app/store"
+)
+
+// TestRestoreReplaces restores over stores that exist: only if asked to, only whole, and
+// other networks stay.
+func TestRestoreReplaces(t *testing.T) {
+	data, to := smallNetwork(t), t.TempDir()
+	if err := (Backup{Data: data, To: to}).Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	saved := files(t, data)
+	demoOf(t, named(t, "evm"), data, "other", 2)
+	if err := os.WriteFile(filepath.Join(data, "networks", "small", "000999.log"), []byte("damage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := files(t, data)
+	restore := Restore{From: to, Data: data}
+	if err := restore.Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "networks/small") || !strings.Contains(err.Error(), "--replace") {
+		t.Errorf("restore over a network: %v, expected an error with its name", err)
+	}
+	restore.Replace = true
+	objects, err := filepath.Glob(filepath.Join(to, "objects", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		whole, err := os.ReadFile(object)
+		if err != nil || len(whole) == 0 {
+			continue
+		}
+		if err := os.WriteFile(object, whole[:len(whole)-1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := restore.Run(t.Context(), os.Stderr); !errors.Is(err, backup.ErrDamaged) {
+			t.Errorf("restore with a damaged content: %v, expected ErrDamaged", err)
+		}
+		if !maps.Equal(damaged, files(t, data)) {
+			t.Fatal("a restore that failed changed the network")
+		}
+		// The next attempt would reuse the objects that this one read, and not read the damaged one.
+		if err := errors.Join(os.WriteFile(object, whole, 0o600), os.RemoveAll(store.Dir(data).Staging())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := restore.Check(t.Context(), os.Stderr); err != nil {
+		t.Error(err)
+	}
+	if err := restore.Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	now := files(t, data)
+	for path := range saved {
+		if base := filepath.Base(path); base == "LOCK" || base == "owner.pid" {
+			delete(saved, path)
+		}
+	}
+	for path, text := range now {
+		if strings.HasSuffix(path, ".sst") && saved[path] != text {
+			t.Errorf("%s has other contents than before", path)
+		}
+	}
+	if _, ok := now[filepath.Join(data, "networks", "small", "000999.log")]; ok {
+		t.Error("the damage is still there")
+	}
+	if _, err := os.Stat(store.Dir(data).Staging()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the staging directory after a restore: %v, expected none", err)
+	}
+	for _, network := range []string{"small", "other"} {
+		if text, err := runVerify(t.Context(), Verify{Data: data, Network: network}); err != nil || !strings.HasSuffix(text, ": sound\n") {
+			t.Errorf("verify %s: %q, %v", network, text, err)
+		}
+	}
+}
