@@ -20,7 +20,8 @@ type Restore struct {
 	From     string
 	Backup   string // its name; empty: the newest
 	Data     string
-	Networks []string // empty: all, and the accounts
+	Networks []string // to restore
+	Accounts bool     // to restore; without it and Networks: all networks, and the accounts
 	Replace  bool     // stores that exist
 }
 
@@ -35,7 +36,7 @@ func (r Restore) Run(ctx context.Context, bar *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.checkComplete(manifest); err != nil {
+	if err := r.checkComplete(ctx, target, manifest); err != nil {
 		return err
 	}
 	var names, existing []string
@@ -65,7 +66,7 @@ func (r Restore) Run(ctx context.Context, bar *os.File) (err error) {
 		err = data.Replace(names)
 	}
 	if err == nil {
-		slog.Info("restored", "backup_of", manifest.Made, "stores", len(names), "size", readableBytes(manifest.Bytes()), "took", shown.took())
+		slog.Info("restored", "backup_of", manifest.Made, "stores", strings.Join(names, " "), "size", readableBytes(manifest.Bytes()), "took", shown.took())
 	}
 	return err
 }
@@ -79,10 +80,13 @@ func (r Restore) load(ctx context.Context) (backup.Target, *backup.Manifest, err
 	if errors.Is(err, backup.ErrDamaged) {
 		err = fmt.Errorf("%w (want --backup NAME of another one; see ashlar restore --list)", err)
 	}
-	if err != nil || len(r.Networks) == 0 {
+	if err != nil || len(r.Networks) == 0 && !r.Accounts {
 		return target, manifest, err
 	}
 	var names []string
+	if r.Accounts {
+		names = append(names, store.AccountsName)
+	}
 	for _, network := range r.Networks {
 		names = append(names, store.NetworkStore(network))
 	}
@@ -91,14 +95,27 @@ func (r Restore) load(ctx context.Context) (backup.Target, *backup.Manifest, err
 }
 
 // checkComplete rejects a backup that lacks stores or has only some of them, unless it was named.
-func (r Restore) checkComplete(m *backup.Manifest) error {
-	switch {
-	case m.Partial && r.Backup == "":
-		return errors.New("the newest backup was made with --network, so it has no accounts and may lack networks (want --backup NAME or --network; see ashlar restore --list)")
-	case len(m.Lacks) == 0:
+func (r Restore) checkComplete(ctx context.Context, t backup.Target, m *backup.Manifest) error {
+	if !m.Partial && len(m.Lacks) == 0 {
 		return nil
-	case r.Backup == "":
-		return fmt.Errorf("the newest backup is not complete: it lacks %s (want --backup NAME, which restores what a backup has, or --network; see ashlar restore --list)", strings.Join(m.Lacks, ", "))
+	}
+	if r.Backup == "" {
+		whole, err := backup.Whole(ctx, t)
+		if err != nil {
+			return err
+		}
+		if whole == "" {
+			whole = "no backup here has all stores"
+		} else {
+			whole = "the newest that has all stores is " + whole
+		}
+		if m.Partial {
+			return fmt.Errorf("the newest backup was made with --network, so it has no accounts and may lack networks (want --backup NAME or --network; %s; see ashlar restore --list)", whole)
+		}
+		return fmt.Errorf("the newest backup is not complete: it lacks %s (want --backup NAME, which restores what a backup has, or --network; %s; see ashlar restore --list)", strings.Join(m.Lacks, ", "), whole)
+	}
+	if len(m.Lacks) == 0 {
+		return nil
 	}
 	slog.Warn("the backup is not complete", "backup_of", m.Made, "lacks", strings.Join(m.Lacks, ", "))
 	return nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,5 +81,43 @@ func TestRestoreReplaces(t *testing.T) {
 		if text, err := runVerify(t.Context(), Verify{Data: data, Network: network}); err != nil || !strings.HasSuffix(text, ": sound\n") {
 			t.Errorf("verify %s: %q, %v", network, text, err)
 		}
+	}
+}
+
+// TestRestoreAccounts restores the accounts alone, and with a network, and refuses to do so from a backup without them. The newest
+// backup with all stores is named then.
+func TestRestoreAccounts(t *testing.T) {
+	data, to := withAccounts(t), t.TempDir()
+	if err := (Backup{Data: data, To: to}).Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	for _, networks := range [][]string{nil, {"small"}} {
+		restored := filepath.Join(t.TempDir(), "restored")
+		log := logged(t, func() error {
+			return Restore{From: to, Data: restored, Accounts: true, Networks: networks}.Run(t.Context(), os.Stderr)
+		})
+		if got, err := store.Dir(restored).Names(); err != nil || !slices.Equal(got, networks) {
+			t.Errorf("restored the networks %q, %v, expected %q", got, err, networks)
+		}
+		if names := keyNames(t, restored); !slices.Equal(names, []string{"first"}) || !strings.Contains(log, "accounts") {
+			t.Errorf("keys %v after restoring, expected the first; the log: %s", names, log)
+		}
+	}
+	target, err := backup.OpenTarget(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := backup.Names(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (Backup{Data: data, To: to, Networks: []string{"small"}}).Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Restore{From: to, Data: t.TempDir(), Accounts: true}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no accounts, only networks/small (want --backup NAME") {
+		t.Errorf("restore of accounts that the newest backup does not have: %v", err)
+	}
+	if err := (Restore{From: to, Data: t.TempDir()}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "the newest that has all stores is "+whole[0]) {
+		t.Errorf("restore of the newest backup, which is of one network: %v, expected the name %s", err, whole)
 	}
 }

@@ -64,7 +64,7 @@ func restoreCommand() *cobra.Command {
 	var r command.Restore
 	var list, check bool
 	c := &cobra.Command{
-		Use:         "restore --from DIR|s3://BUCKET/PREFIX --data DIR [--backup NAME] [--network NAME]... [--replace]",
+		Use:         "restore --from DIR|s3://BUCKET/PREFIX --data DIR [--backup NAME] [--network NAME]... [--accounts] [--replace]",
 		Short:       "Restore accounts and networks from a backup, or list and check backups",
 		Annotations: leaves("the same command continues"),
 		Long: `Reads a backup and checks the hash of every file before anything in the data directory
@@ -78,7 +78,8 @@ backup: they are made again.`,
 		Example: `  ashlar restore --from /mnt/backups --list
   ashlar restore --from /mnt/backups --check
   ashlar restore --from /mnt/backups --data data
-  ashlar restore --from s3://backups/ashlar --data data --network sepolia --replace`,
+  ashlar restore --from s3://backups/ashlar --data data --network sepolia --replace
+  ashlar restore --from /mnt/backups --data data --accounts --replace`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if list || check {
@@ -103,6 +104,7 @@ backup: they are made again.`,
 	c.Flags().StringVar(&r.Data, "data", "", "data directory; created if it does not exist")
 	c.Flags().StringVar(&r.Backup, "backup", "", "name of the backup (default: the newest)")
 	c.Flags().StringArrayVar(&r.Networks, "network", nil, "network to restore; may be repeated (default: all, and the accounts)")
+	c.Flags().BoolVar(&r.Accounts, "accounts", false, "restore the accounts, and no networks but those that --network names")
 	c.Flags().BoolVar(&r.Replace, "replace", false, "replace stores that exist")
 	c.Flags().BoolVar(&list, "list", false, "list the backups")
 	c.Flags().BoolVar(&check, "check", false, "read all of the backup, compare the hashes, and change nothing")
