@@ -23,16 +23,16 @@ func (c *checked) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	c.sum.Write(p[:n])
 	if c.left -= int64(n); c.left < 0 {
-		return n, fmt.Errorf("%w: content %s has more than %d bytes", ErrDamaged, c.file.SHA256, c.file.Bytes)
+		return n, fmt.Errorf("%w: %s has more than %d bytes", ErrDamaged, object(c.file.SHA256), c.file.Bytes)
 	}
 	if err != io.EOF {
 		return n, err
 	}
 	if c.left > 0 {
-		return n, fmt.Errorf("%w: content %s lacks %d of %d bytes", ErrDamaged, c.file.SHA256, c.left, c.file.Bytes)
+		return n, fmt.Errorf("%w: %s lacks %d of %d bytes", ErrDamaged, object(c.file.SHA256), c.left, c.file.Bytes)
 	}
 	if got := hex.EncodeToString(c.sum.Sum(nil)); got != c.file.SHA256 {
-		return n, fmt.Errorf("%w: content %s has the hash %s", ErrDamaged, c.file.SHA256, got)
+		return n, fmt.Errorf("%w: %s has the hash %s", ErrDamaged, object(c.file.SHA256), got)
 	}
 	return n, io.EOF
 }

@@ -86,7 +86,7 @@ func read(ctx context.Context, t Target, f File, use func(io.Reader) error) erro
 		err = errors.Join(err, content.Close())
 	}
 	if errors.Is(err, ErrNoBackup) { // the backup is there: its manifest names the content
-		err = fmt.Errorf("%w: content %s is missing", ErrDamaged, f.SHA256)
+		err = fmt.Errorf("%w: %s is missing", ErrDamaged, object(f.SHA256))
 	}
 	if err != nil {
 		return fmt.Errorf("file %s: %w", f.Name, err)

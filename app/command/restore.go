@@ -62,6 +62,9 @@ func (r Restore) Run(ctx context.Context, bar *os.File) (err error) {
 	err = backup.Fetch(ctx, target, manifest, data.Staging(), done)
 	err = adviseOnFull(err, "No store was replaced. Free some space and run the same command again: it uses what was read")
 	shown.end()
+	if errors.Is(err, backup.ErrDamaged) {
+		err = fmt.Errorf("%w. No store was replaced (want --backup NAME of one without that file, or --network of another network; see ashlar restore --list)", err)
+	}
 	if err == nil {
 		err = data.Replace(names)
 	}
@@ -131,6 +134,9 @@ func (r Restore) Check(ctx context.Context, bar *os.File) error {
 	shown := newProgress(bar, "checking", func() (status, bool) { return copyStatus(done) })
 	err = backup.Check(ctx, target, manifest, done)
 	shown.end()
+	if errors.Is(err, backup.ErrDamaged) {
+		err = fmt.Errorf("%w. Remove that file from %s and make another backup, which stores it again if the data directory still has it", err, target)
+	}
 	if err == nil && len(manifest.Lacks) > 0 {
 		err = fmt.Errorf("the backup of %s is not complete: it lacks %s; what it has is sound", manifest.Made.Format(time.RFC3339), strings.Join(manifest.Lacks, ", "))
 	}

@@ -121,3 +121,55 @@ func TestRestoreAccounts(t *testing.T) {
 		t.Errorf("restore of the newest backup, which is of one network: %v, expected the name %s", err, whole)
 	}
 }
+
+// TestDamagedFileOfBackup: the check and the restore name a damaged file, and say what to do. The next backup stores it again once it
+// is removed, and not before.
+func TestDamagedFileOfBackup(t *testing.T) {
+	data, to := smallNetwork(t), t.TempDir()
+	made := func() {
+		t.Helper()
+		if err := (Backup{Data: data, To: to}).Run(t.Context(), os.Stderr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made()
+	objects, err := filepath.Glob(filepath.Join(to, "objects", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest, content := "", []byte(nil)
+	for _, object := range objects {
+		text, err := os.ReadFile(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > len(content) {
+			largest, content = object, text
+		}
+	}
+	content[0] ^= 1
+	if err := os.WriteFile(largest, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name, err := filepath.Rel(to, largest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made()
+	restored := filepath.Join(t.TempDir(), "restored")
+	for want, err := range map[string]error{
+		". Remove that file from " + to + " and make another backup": Restore{From: to}.Check(t.Context(), os.Stderr),
+		". No store was replaced (want --backup NAME":                Restore{From: to, Data: restored}.Run(t.Context(), os.Stderr),
+	} {
+		if !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), name+" has the hash ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected ErrDamaged, %s and %q", err, name, want)
+		}
+	}
+	if err := os.Remove(largest); err != nil {
+		t.Fatal(err)
+	}
+	made()
+	if err := (Restore{From: to}).Check(t.Context(), os.Stderr); err != nil {
+		t.Error(err)
+	}
+}
