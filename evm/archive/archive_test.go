@@ -17,7 +17,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 	"github.com/ethereum/go-ethereum/triedb/database"
@@ -57,7 +56,7 @@ func appendReopening(t *testing.T, g *grower, fs vfs.FS) {
 	t.Helper()
 	for at := 0; at < len(g.blocks); {
 		store := openStore(t, fs)
-		a, err := Create(t.Context(), store, testGenesis())
+		a, err := Create(t.Context(), store, testGenesis(), TraceIndex)
 		// The blocks' genesis is not of this specification, which Create finds out only now.
 		if at > 0 && errors.Is(err, ErrOtherChain) {
 			a, err = Open(t.Context(), store)
@@ -82,14 +81,14 @@ func appendReopening(t *testing.T, g *grower, fs vfs.FS) {
 func checkFlatState(t *testing.T, g *grower, a *Archive, number int) {
 	t.Helper()
 	state, want := a.StateAt(uint64(number)), g.states[number]
-	for i := range 24 {
-		key := crypto.Keccak256Hash([]byte("account"), []byte{byte(i)})
+	for i := range grownAccounts {
+		key := g.nth("account", i)
 		account, err := state.Account(t.Context(), key)
 		if err != nil || !sameAccount(account, want.accounts[key]) {
 			t.Fatalf("block %d: account %x is %+v, %v, want %+v", number, key, account, err, want.accounts[key])
 		}
-		for j := range 30 {
-			slot := crypto.Keccak256Hash([]byte("slot"), []byte{byte(j)})
+		for j := range grownSlots {
+			slot := g.nth("slot", j)
 			value, err := state.Slot(t.Context(), key, slot)
 			if err != nil || value != want.slots[key][slot] {
 				t.Fatalf("block %d: slot %x of %x is %x, %v, want %x", number, slot, key, value, err, want.slots[key][slot])
@@ -198,7 +197,7 @@ func TestValueChangeWritesNoLeaf(t *testing.T) {
 // grown is an archive in memory with all blocks of g.
 func grown(t testing.TB, g *grower) *Archive {
 	t.Helper()
-	a, err := Create(t.Context(), openStore(t, vfs.NewMem()), testGenesis())
+	a, err := Create(t.Context(), openStore(t, vfs.NewMem()), testGenesis(), TraceIndex)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // This file shares the random chains with the tests of packages that use this one.
@@ -38,7 +37,7 @@ func (c Chain) Between(t *testing.T, first, last uint64) kv.Store {
 		a = startedAt(t, c.grower, first)
 	} else {
 		var err error
-		if a, err = Create(t.Context(), openStore(t, vfs.NewMem()), testGenesis()); err != nil {
+		if a, err = Create(t.Context(), openStore(t, vfs.NewMem()), testGenesis(), TraceIndex); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Append(t.Context(), c.blocks[0]); err != nil {
@@ -84,8 +83,8 @@ func SetWholeEvery(t *testing.T, blocks uint64) {
 // with the chain.
 func (c Chain) CheckRead(ctx context.Context, a *Archive, number uint64, random *rand.Rand) error {
 	state := c.states[number]
-	address := crypto.Keccak256Hash([]byte("account"), []byte{byte(random.IntN(24))})
-	slot := crypto.Keccak256Hash([]byte("slot"), []byte{byte(random.IntN(30))})
+	address := c.nth("account", random.IntN(grownAccounts))
+	slot := c.nth("slot", random.IntN(grownSlots))
 	account, err := a.StateAt(number).Account(ctx, address)
 	if err != nil {
 		return err

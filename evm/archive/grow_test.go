@@ -55,18 +55,24 @@ func (m stateModel) clone() stateModel {
 }
 
 // grower makes random chains: blocks whose state changes accounts, slots and
-// the tries of both, with logs, but without a real execution.
+// the tries of both, with logs and traces, but without a real execution.
 type grower struct {
-	t      testing.TB
-	random *rand.Rand
-	states []stateModel // after each block
-	blocks []*evm.Delta
-	nodes  trieNodesInMemory
-	codes  map[common.Hash][]byte
+	t       testing.TB
+	random  *rand.Rand
+	within  *rand.Rand   // chooses what happens within blocks
+	states  []stateModel // after each block
+	blocks  []*evm.Delta
+	nodes   trieNodesInMemory
+	codes   map[common.Hash][]byte
+	crowded bool // many keys have the same mark in transaction_changes
+	more    int  // slots that the next block changes beside others
 }
 
 func newGrower(t testing.TB, seed uint64) *grower {
-	return &grower{t: t, random: rand.New(rand.NewPCG(seed, 1)), nodes: make(trieNodesInMemory), codes: make(map[common.Hash][]byte)}
+	return &grower{
+		t: t, random: rand.New(rand.NewPCG(seed, 1)), within: rand.New(rand.NewPCG(seed, 2)),
+		nodes: make(trieNodesInMemory), codes: make(map[common.Hash][]byte),
+	}
 }
 
 // trieNodesInMemory are the nodes of the latest tries, by owner and path.
@@ -78,8 +84,15 @@ func (n trieNodesInMemory) Node(owner common.Hash, path []byte, _ common.Hash) (
 	return n[string(owner[:])+string(path)], nil
 }
 
-func (g *grower) key(kind string, of int) common.Hash {
-	return crypto.Keccak256Hash([]byte(kind), []byte{byte(g.random.IntN(of))})
+func (g *grower) key(kind string, of int) common.Hash { return g.nth(kind, g.random.IntN(of)) }
+
+// nth returns the i-th key of a kind.
+func (g *grower) nth(kind string, i int) common.Hash {
+	key := crypto.Keccak256Hash([]byte(kind), big.NewInt(int64(i)).Bytes())
+	if g.crowded {
+		key[0], key[1], key[2] = 0, key[1]%64, key[2]%8
+	}
+	return key
 }
 
 // block makes the next block.
@@ -98,8 +111,10 @@ func (g *grower) block() *evm.Delta {
 		Codes:    make(map[common.Hash][]byte),
 	}
 	g.change(&state, delta)
+	g.dropUnchanged(&state, delta)
 	header.Root = g.root(parent, &state, delta)
 	transactions := g.transactions(delta)
+	delta.Traces = g.traces(&state, delta, len(transactions))
 	delta.Block = types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: transactions})
 	g.blocks, g.states = append(g.blocks, delta), append(g.states, state)
 	return delta
@@ -109,7 +124,7 @@ func (g *grower) block() *evm.Delta {
 // only a value changes, so that the shape of the trie stays as it is.
 func (g *grower) change(state *stateModel, delta *evm.Delta) {
 	for range g.random.IntN(8) {
-		key := g.key("account", 24)
+		key := g.key("account", grownAccounts)
 		account := state.accounts[key]
 		if account != nil && g.random.IntN(5) == 0 {
 			changed := make(map[common.Hash]common.Hash)
@@ -126,21 +141,22 @@ func (g *grower) change(state *stateModel, delta *evm.Delta) {
 			account = types.NewEmptyStateAccount()
 			state.accounts[key], state.slots[key] = account, make(map[common.Hash]common.Hash)
 		}
-		account.Nonce++
-		account.Balance = new(uint256.Int).Lsh(uint256.NewInt(g.random.Uint64()), uint(g.random.IntN(192)))
-		if g.random.IntN(4) == 0 {
-			code := fmt.Appendf(nil, "code %d", g.random.IntN(10))
-			hash := crypto.Keccak256Hash(code)
-			account.CodeHash = hash[:]
-			delta.Codes[hash], g.codes[hash] = code, code
+		slotsAlone := len(state.slots[key]) > 0 && g.within.IntN(4) == 0
+		if !slotsAlone {
+			g.changeAccount(account, delta)
 		}
 		changed := make(map[common.Hash]common.Hash)
 		for range g.random.IntN(5) {
-			slot, value := g.key("slot", 30), common.Hash{}
+			slot, value := g.key("slot", grownSlots), common.Hash{}
 			if g.random.IntN(4) > 0 {
 				value = common.BigToHash(new(big.Int).Lsh(big.NewInt(g.random.Int64()), uint(g.random.IntN(190))))
 			}
 			changed[slot] = value
+		}
+		for ; g.more > 0; g.more-- {
+			changed[g.nth("more", g.more)] = common.Hash{31: byte(1 + len(g.blocks))}
+		}
+		for slot, value := range changed {
 			if value == (common.Hash{}) {
 				delete(state.slots[key], slot)
 			} else {
@@ -150,6 +166,41 @@ func (g *grower) change(state *stateModel, delta *evm.Delta) {
 		merge(delta.Slots, key, changed)
 		delta.Accounts[key] = account
 	}
+}
+
+func (g *grower) changeAccount(account *types.StateAccount, delta *evm.Delta) {
+	account.Nonce++
+	account.Balance = new(uint256.Int).Lsh(uint256.NewInt(g.random.Uint64()), uint(g.random.IntN(192)))
+	if g.random.IntN(4) == 0 {
+		code := fmt.Appendf(nil, "code %d", g.random.IntN(10))
+		hash := crypto.Keccak256Hash(code)
+		account.CodeHash = hash[:]
+		delta.Codes[hash], g.codes[hash] = code, code
+	}
+}
+
+// dropUnchanged removes from a delta what is as before: an execution lists only what a block has changed.
+func (g *grower) dropUnchanged(state *stateModel, delta *evm.Delta) {
+	before := g.before()
+	for key, changed := range delta.Slots {
+		maps.DeleteFunc(changed, func(slot, value common.Hash) bool { return value == before.slots[key][slot] })
+		if len(changed) == 0 {
+			delete(delta.Slots, key)
+		}
+	}
+	for key := range delta.Accounts {
+		if len(delta.Slots[key]) == 0 && sameAccount(before.accounts[key], state.accounts[key]) {
+			delete(delta.Accounts, key)
+		}
+	}
+}
+
+// before is the state before the block that is made.
+func (g *grower) before() stateModel {
+	if n := len(g.states); n > 0 {
+		return g.states[n-1]
+	}
+	return stateModel{}
 }
 
 func merge(all map[common.Hash]map[common.Hash]common.Hash, key common.Hash, changed map[common.Hash]common.Hash) {
@@ -165,10 +216,7 @@ func merge(all map[common.Hash]map[common.Hash]common.Hash, key common.Hash, cha
 // root applies a delta's changes to the tries with go-ethereum's trie and
 // returns the state root; the nodes that changed are added to the delta.
 func (g *grower) root(parent common.Hash, state *stateModel, delta *evm.Delta) common.Hash {
-	var before stateModel
-	if n := len(g.states); n > 0 {
-		before = g.states[n-1]
-	}
+	before := g.before()
 	for key, changed := range delta.Slots {
 		root := types.EmptyRootHash
 		if account := before.accounts[key]; account != nil {

@@ -52,6 +52,7 @@ func TestJoinedOlderBlocks(t *testing.T) {
 					t.Errorf("it begins with %v, want %v", got, want)
 				}
 				checkBlockRows(t, chain, to, want.Blocks, 40)
+				checkTraceRows(t, chain, to, want.State, 40)
 			})
 		}
 	}

@@ -47,6 +47,7 @@ func TestJoinedBelowUnread(t *testing.T) {
 				t.Errorf("it begins with %v, and all before %v is removed, %v, want %v", a.Extent(), removed, err, want)
 			}
 			checkBlockRows(t, chain, upper, want.Blocks, 120)
+			checkTraceRows(t, chain, upper, want.State, 120)
 			chain.CheckStates(t, a)
 		})
 	}

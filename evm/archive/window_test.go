@@ -97,6 +97,7 @@ func TestWindowTurnover(t *testing.T) {
 				checkTurnover(t, got, rowsOf(t, chain.Between(t, test.want.State, last)), test.piecewise, tables.Accounts, tables.Slots)
 				checkTurnover(t, got, rowsOf(t, chain.Between(t, test.want.Tries, last)), test.piecewise, tables.TrieNodes)
 				checkBlockRows(t, chain, store, test.want.Blocks, last)
+				checkTraceRows(t, chain, store, test.want.State, last)
 			})
 		}
 	}
@@ -119,16 +120,29 @@ func checkTurnover(t *testing.T, got, fresh map[string]string, piecewise bool, t
 // checkBlockRows compares the rows of blocks from a first one on with those of a whole archive.
 func checkBlockRows(t *testing.T, chain archive.Chain, store kv.Store, first, last uint64) {
 	t.Helper()
-	whole := chain.Between(t, 0, last)
 	tables := archive.NamedTables()
-	for _, table := range append(tables.Own(), tables.Derived()...) {
+	checkKept(t, chain, store, last, func(block uint64) bool { return block == 0 || block >= first }, append(tables.Own(), tables.Derived()...)...)
+}
+
+// checkTraceRows is checkBlockRows for the trace index of an archive that begins with a state.
+func checkTraceRows(t *testing.T, chain archive.Chain, store kv.Store, state, last uint64) {
+	t.Helper()
+	tables := archive.NamedTables()
+	checkKept(t, chain, store, last, func(block uint64) bool { return state == 0 || block > state }, tables.TraceCounts, tables.TracePostings, tables.TxChanges)
+}
+
+// checkKept compares the rows of tables with those that a whole archive has of the blocks that are kept.
+func checkKept(t *testing.T, chain archive.Chain, store kv.Store, last uint64, kept func(block uint64) bool, tables ...*kv.Table) {
+	t.Helper()
+	whole := chain.Between(t, 0, last)
+	for _, table := range tables {
 		want, got := make(map[string]string), make(map[string]string)
 		for to, from := range map[*map[string]string]kv.Store{&want: whole, &got: store} {
 			for row, err := range from.Walk(t.Context(), table, 0) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if block := table.BlockOf(row.Sort); from == store || block == 0 || block >= first {
+				if from == store || kept(table.BlockOf(row.Sort)) {
 					(*to)[fmt.Sprintf("%x %d", row.Partition, row.Sort)] = string(row.Value)
 				}
 			}
