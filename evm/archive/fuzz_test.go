@@ -173,6 +173,61 @@ func checkAccountRow(t *testing.T, row []byte) {
 	}
 }
 
+// FuzzChangesRow reads a row as the changes of a block, and looks for each key that it has, and for one more, after several steps.
+func FuzzChangesRow(f *testing.F) {
+	seedRows(f, func(g *grower, n int) []byte {
+		if changes := g.blocks[n].Traces.Changes; changes != nil {
+			return encodeChanges(changes)
+		}
+		return nil
+	})
+	f.Add([]byte{2, 1, 7, 7, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0}) // 2^64 changes of a key
+	f.Add([]byte{2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})                // 2^64-1 keys
+	f.Add(append([]byte{2, 0, 1, 32}, make([]byte, 40)...))
+	account := AppendAccount(nil, types.NewEmptyStateAccount())
+	f.Fuzz(func(t *testing.T, row []byte) {
+		memory.Within(t, memory.Slack+blockFactor*len(row), func() { checkChangesRow(t, row, account) })
+	})
+}
+
+func checkChangesRow(t *testing.T, row, account []byte) {
+	changes, err := decodeChanges(row)
+	corrupt(t, err)
+	if err != nil {
+		return
+	}
+	if len(changes.marks) != changes.width*len(changes.values) {
+		t.Fatalf("marks of %d bytes for %d keys", len(changes.marks), len(changes.values))
+	}
+	history := newHistory(oneRow{value: account}, form{})
+	changes.after = history.StateAt(1)
+	keys := []common.Hash{{}}
+	for i := range changes.values {
+		var key common.Hash
+		copy(key[:], changes.marks[i*changes.width:][:changes.width])
+		keys = append(keys, key)
+	}
+	for name := range changes.named {
+		keys = append(keys, common.BytesToHash([]byte(name)[:min(len(name), common.HashLength)]))
+	}
+	for _, key := range keys[:min(len(keys), 100)] { // their accounts take memory
+		for _, step := range []int{0, 1, 1 << 40} {
+			_, changed, err := changes.Account(context.Background(), key, step)
+			corrupt(t, err)
+			if found := changes.find(key, nil, step); found.changed != changed && err == nil {
+				t.Fatalf("account %x after step %d: changed: %v, want %v", key, step, changed, found.changed)
+			}
+			_, _, err = changes.Slot(context.Background(), key, common.Hash{}, step)
+			corrupt(t, err)
+		}
+	}
+	for hash, code := range changes.codes {
+		if crypto.Keccak256Hash(code) != hash {
+			t.Fatalf("code %x has another hash than %x", code, hash)
+		}
+	}
+}
+
 func FuzzLeafKey(f *testing.F) {
 	seedRows(f, func(g *grower, n int) []byte {
 		for _, node := range g.blocks[n].Nodes {

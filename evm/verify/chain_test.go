@@ -16,6 +16,7 @@ import (
 	"ashlar/evm/source/demo/reference"
 	"ashlar/history/audit/damage"
 	"ashlar/history/retention"
+	"ashlar/history/rows"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -155,6 +156,12 @@ func alikeSlots() (a, b common.Hash) {
 // imported imports a chain as a user would, in memory.
 func imported(t testing.TB, chain testChain) kv.Store {
 	t.Helper()
+	return importedAs(t, chain, "")
+}
+
+// importedAs is imported into an archive of a format, or of the newest one with a trace index if it is empty.
+func importedAs(t testing.TB, chain testChain, format string) kv.Store {
+	t.Helper()
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -168,7 +175,14 @@ func imported(t testing.TB, chain testChain) kv.Store {
 	t.Cleanup(func() { must(store.Close()) })
 	a, err := archive.Create(t.Context(), store, genesis, archive.TraceIndex)
 	must(err)
-	executor, err := execute.New(genesis.Config, execute.RecordTraces(true))
+	if format != "" {
+		batch := store.NewBatch()
+		rows.SetFormat(batch, format)
+		must(store.Write(t.Context(), batch))
+		a, err = archive.Open(t.Context(), store)
+		must(err)
+	}
+	executor, err := execute.New(genesis.Config, execute.RecordTraces(a.HasTraces()))
 	must(err)
 	importer, err := ingest.New(t.Context(), a, executor, genesis)
 	must(err)

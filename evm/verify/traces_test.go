@@ -17,9 +17,10 @@ import (
 // TestTracesWithoutTrieNodes: a wrong row in the trace index is named, also of a block before Cancun that cannot be
 // executed with its state root.
 func TestTracesWithoutTrieNodes(t *testing.T) {
+	tables := archive.NamedTables()
 	for _, chain := range testChains() {
 		whole := keeping(t, chain, retention.Window{Proofs: 1})
-		for _, table := range []*kv.Table{archive.NamedTables().TraceCounts, archive.NamedTables().TracePostings} {
+		for _, table := range []*kv.Table{tables.TraceCounts, tables.TracePostings, tables.TxChanges} {
 			for _, row := range whole.Rows(table) {
 				if row.Sort == 0 {
 					continue
