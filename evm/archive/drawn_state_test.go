@@ -316,7 +316,7 @@ func (d *drawn) branchItems(node []byte) [][]byte {
 	return nil
 }
 
-// checkTraces checks the row of a block in trace_counts, whose checksum covers trace_postings.
+// checkTraces checks the row of a block in trace_counts, whose checksum covers trace_postings and transaction_changes.
 func (d *drawn) checkTraces(number uint64) {
 	d.Helper()
 	r, _ := d.ofBlock("trace_counts", number)

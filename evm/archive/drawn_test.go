@@ -66,6 +66,13 @@ func TestRowsAsDrawn(t *testing.T) {
 		}
 		checkDrawn(t, g, &made)
 	})
+	t.Run("short-lived contracts", func(t *testing.T) {
+		g, blocks, err := shortLived()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkDrawn(t, g, &blocks)
+	})
 	t.Run("real", func(t *testing.T) {
 		folder := vectors.Path(t, "execution-apis")
 		g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
@@ -122,6 +129,10 @@ func checkDrawn(t *testing.T, g *core.Genesis, source ingest.Source) {
 	for number := range d.head + 1 {
 		d.checkBlock(number, difficulty)
 		d.checkTraces(number)
+		d.checkChanges(a, executor, number)
+	}
+	if d.changed == 0 || d.named == 0 {
+		t.Errorf("%d keys are in rows of transaction_changes, %d of them named", d.changed, d.named)
 	}
 	d.checkExpected()
 	for _, number := range []uint64{0, d.head / 3, 2 * d.head / 3, d.head} {
@@ -145,8 +156,10 @@ type drawn struct {
 	rows     map[string]map[string][]drawnRow
 	expected map[string]map[string][]byte // by table, and partition with sort key: the value
 	roots    map[uint64]common.Hash       // of the states
-	sums     map[uint64]uint64            // of the rows in trace_postings, by block
+	sums     map[uint64]uint64            // of the rows in trace_postings and transaction_changes, by block
 	forms    map[byte]int                 // rows in trie_nodes by their first byte
+	changed  int                          // keys in transaction_changes
+	named    int                          // those of them that are named
 }
 
 func readDrawn(t *testing.T, store kv.Store) *drawn {
@@ -171,9 +184,11 @@ func readDrawn(t *testing.T, store kv.Store) *drawn {
 		t.Fatal(err)
 	}
 	d.head = binary.BigEndian.Uint64(settled)
-	for p, rows := range d.rows["trace_postings"] {
-		for _, row := range rows {
-			d.sums[row.sort] += fnvOf(row.sort, []byte(p), row.value)
+	for _, table := range []string{"trace_postings", "transaction_changes"} {
+		for p, rows := range d.rows[table] {
+			for _, row := range rows {
+				d.sums[row.sort] += fnvOf(row.sort, []byte(p), row.value)
+			}
 		}
 	}
 	return d
