@@ -103,7 +103,7 @@ func TestRefusedDirectory(t *testing.T) {
 		{"network of a newer format",
 			func(t *testing.T, d dataDirectory) { setFormat(t, d.network(), "ashlar-evm-5") },
 			dataDirectory.network, networkCommands,
-			[]string{"network a", `"ashlar-evm-5"`, `this version reads "ashlar-evm-3", "ashlar-evm-3+traces", "ashlar-evm-4", "ashlar-evm-4+traces"`}},
+			[]string{"network a", `"ashlar-evm-5"`, `this version reads "ashlar-evm-3", "ashlar-evm-3+traces", "ashlar-evm-4", "ashlar-evm-4+traces", "ashlar-evm-4+traces+changes"`}},
 		{"network in a newer format of the engine",
 			func(t *testing.T, d dataDirectory) {
 				marker := filepath.Join(d.network(), "marker.format-version.000011.")

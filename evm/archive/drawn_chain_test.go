@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"io"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -59,4 +60,16 @@ func shortLived() (*core.Genesis, blockList, error) {
 		}
 	})
 	return genesis, blocks, nil
+}
+
+// blockList is a source of blocks in memory.
+type blockList []*types.Block
+
+func (b *blockList) Next() (*types.Block, error) {
+	if len(*b) == 0 {
+		return nil, io.EOF
+	}
+	next := (*b)[0]
+	*b = (*b)[1:]
+	return next, nil
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash/fnv"
-	"io"
 	"math/big"
 	"path/filepath"
 	"slices"
@@ -86,18 +85,6 @@ func TestRowsAsDrawn(t *testing.T) {
 		defer blocks.Close()
 		checkDrawn(t, g, blocks)
 	})
-}
-
-// blockList is a source of blocks in memory.
-type blockList []*types.Block
-
-func (b *blockList) Next() (*types.Block, error) {
-	if len(*b) == 0 {
-		return nil, io.EOF
-	}
-	next := (*b)[0]
-	*b = (*b)[1:]
-	return next, nil
 }
 
 // checkDrawn imports blocks, with a trace index, and checks all rows.

@@ -28,6 +28,13 @@ func GrowChain(t testing.TB, seed, last uint64) Chain {
 	return Chain{g}
 }
 
+// As returns the chain for archives of a format, as older versions created them.
+func (c Chain) As(format string) Chain {
+	g := *c.grower
+	g.format = format
+	return Chain{&g}
+}
+
 // Between returns the archive that begins with the state of a block, 0 for the genesis, and
 // ends with another.
 func (c Chain) Between(t *testing.T, first, last uint64) kv.Store {
@@ -39,6 +46,12 @@ func (c Chain) Between(t *testing.T, first, last uint64) kv.Store {
 		var err error
 		if a, err = Create(t.Context(), openStore(t, vfs.NewMem()), testGenesis(), TraceIndex); err != nil {
 			t.Fatal(err)
+		}
+		if c.format != "" {
+			setFormat(t, a.store, c.format)
+			if a, err = Open(t.Context(), a.store); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := a.Append(t.Context(), c.blocks[0]); err != nil {
 			t.Fatal(err)

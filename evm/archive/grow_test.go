@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ashlar/evm"
+	"ashlar/history/rows"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -35,6 +36,16 @@ func openStore(t testing.TB, fs vfs.FS) kv.Store {
 	}
 	t.Cleanup(func() { store.Close() })
 	return store
+}
+
+// setFormat makes a new archive one of an older form.
+func setFormat(t *testing.T, store kv.Store, format string) {
+	t.Helper()
+	batch := store.NewBatch()
+	rows.SetFormat(batch, format)
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stateModel is a whole state in plain maps.
@@ -64,8 +75,9 @@ type grower struct {
 	blocks  []*evm.Delta
 	nodes   trieNodesInMemory
 	codes   map[common.Hash][]byte
-	crowded bool // many keys have the same mark in transaction_changes
-	more    int  // slots that the next block changes beside others
+	crowded bool   // many keys have the same mark in transaction_changes
+	more    int    // slots that the next block changes beside others
+	format  string // of archives; "": the newest one
 }
 
 func newGrower(t testing.TB, seed uint64) *grower {

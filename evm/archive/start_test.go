@@ -76,9 +76,17 @@ func rowsAfter(t *testing.T, store kv.Store, table *kv.Table, first uint64) map[
 // startedAt returns an archive that begins with the state after a block of g.
 func startedAt(t *testing.T, g *grower, first uint64) *Archive {
 	t.Helper()
-	s, err := Begin(t.Context(), openStore(t, vfs.NewMem()), testGenesis(), Beginning{Ref: g.blocks[first].Ref()}, TraceIndex)
-	if err != nil {
-		t.Fatal(err)
+	begin := func(store kv.Store) *Start {
+		s, err := Begin(t.Context(), store, testGenesis(), Beginning{Ref: g.blocks[first].Ref()}, TraceIndex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := begin(openStore(t, vfs.NewMem()))
+	if g.format != "" {
+		setFormat(t, s.store, g.format)
+		s = begin(s.store)
 	}
 	putState := func(tries *trie.StackTrie, root common.Hash) {
 		if got := tries.Hash(); got != root {
