@@ -109,7 +109,7 @@ func walkChanges(d *rows.Decoder) changeWalk {
 	head := d.Uvarint()
 	w := changeWalk{d: d, whole: head&changesWhole != 0, left: 1, step: head >> changesFlagBits}
 	if head&changesMore != 0 {
-		w.left += d.Uvarint()
+		w.left += uint64(d.Count(1)) // each takes a byte or more
 	}
 	return w
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"ashlar/evm"
@@ -198,6 +199,11 @@ func checkChangesRow(t *testing.T, row, account []byte) {
 	}
 	if len(changes.marks) != changes.width*len(changes.values) {
 		t.Fatalf("marks of %d bytes for %d keys", len(changes.marks), len(changes.values))
+	}
+	for i, values := range changes.values {
+		if !values.after(math.MaxInt).changed {
+			t.Fatalf("the key with the mark %x has no change: %x", changes.mark(i), values)
+		}
 	}
 	history := newHistory(oneRow{value: account}, form{})
 	changes.after = history.StateAt(1)
