@@ -3,7 +3,9 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"ashlar/evm"
@@ -11,12 +13,21 @@ import (
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // TestTransactionsThatDoNotRunAgain: a transaction of a stored block that cannot run again means that the store is broken. That is
-// an internal error, not one of a simulation that the client could correct.
+// an internal error, not one of a simulation that the client could correct. The state is wrong before the block, whose transactions
+// are run in order, or within it.
 func TestTransactionsThatDoNotRunAgain(t *testing.T) {
+	for _, within := range []bool{false, true} {
+		t.Run(fmt.Sprint("within ", within), func(t *testing.T) { checkDoNotRunAgain(t, within) })
+	}
+}
+
+func checkDoNotRunAgain(t *testing.T, within bool) {
 	made := serveMade(t)
 	store, settled, executor := newChain(t, madeGenesis())
 	importInto(t, settled, executor, madeGenesis(), &blockSource{made.blocks[1:]})
@@ -36,8 +47,15 @@ func TestTransactionsThatDoNotRunAgain(t *testing.T) {
 		}
 	}
 	batch := store.NewBatch()
-	for _, number := range numbers { // the sender has the nonce of the last block in all
-		batch.Put(accounts, sender[:], number, last)
+	if within {
+		nonce := evm.Account{Exists: true, Nonce: 1000, CodeHash: types.EmptyCodeHash}
+		history := &evm.History[evm.Account]{Values: []evm.Step[evm.Account]{{Step: 0, Value: nonce}}, Back: true}
+		settled.PutTraces(batch, 2, &evm.Traces{Changes: &evm.Changes{Transactions: len(made.blocks[2].Transactions()), Accounts: map[common.Hash]*evm.History[evm.Account]{sender: history}}})
+	} else {
+		for _, number := range numbers { // the sender has the nonce of the last block in all
+			batch.Put(accounts, sender[:], number, last)
+		}
+		batch.Delete(archive.NamedTables().TxChanges, make([]byte, 8), 2)
 	}
 	if err := store.Write(t.Context(), batch); err != nil || len(numbers) == 0 {
 		t.Fatalf("%d versions, %v", len(numbers), err)
@@ -60,6 +78,9 @@ func TestTransactionsThatDoNotRunAgain(t *testing.T) {
 		"debug_traceBlockByHash":        {made.blocks[2].Hash(), map[string]any{"tracer": `{fault: function() {}, result: function() { return 1 }}`}},
 		"trace_replayBlockTransactions": {"0x2", []string{"trace"}},
 	} {
+		if within && !strings.HasSuffix(strings.ToLower(method), "transaction") {
+			continue // it runs the block in order, or no transaction of it
+		}
 		a := s.answer(t, method, params...)
 		var failed struct{ Code int }
 		if err := json.Unmarshal(a.Error, &failed); err != nil || failed.Code != jsonrpc.CodeInternal {
