@@ -28,7 +28,7 @@ type Changes struct {
 // from Byzantium on and before Amsterdam in archives with a trace index, but not in those that older versions created, and not
 // if a block destroys an account with slots.
 func (h *History) Changes(ctx context.Context, number uint64) (*Changes, error) {
-	if !h.form.changes || !h.Stores(number) {
+	if !h.form.changes || !h.Stores(number) || h.CheckTraces(number) != nil { // a window removes the row after the state
 		return nil, nil
 	}
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), txChanges, number, nil)
