@@ -105,7 +105,11 @@ type storedBlock struct {
 func (s storedBlock) AccessList(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 func (s storedBlock) Changes(ctx context.Context) (execute.StoredChanges, error) {
-	return s.archive.Changes(ctx, s.number)
+	changes, err := s.archive.Changes(ctx, s.number)
+	if changes == nil {
+		return nil, err
+	}
+	return changes, err
 }
 
 func (s storedBlock) LogsBefore(ctx context.Context, index int) (uint64, error) {
