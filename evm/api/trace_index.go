@@ -73,9 +73,9 @@ func (a *API) rewards(block execute.Block) ([]execute.Reward, error) {
 	if block.Header().Difficulty.Sign() == 0 {
 		return nil, nil
 	}
-	whole, err := block.Whole()
+	uncles, err := block.Uncles()
 	if err != nil {
 		return nil, err
 	}
-	return a.chain.Executor().Rewards(block.Header(), whole.Uncles()), nil
+	return a.chain.Executor().Rewards(block.Header(), uncles), nil
 }

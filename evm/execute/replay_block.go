@@ -15,6 +15,8 @@ type Block interface {
 	Len() int
 	// Transaction returns the transaction at an index below Len.
 	Transaction(index int) (*types.Transaction, error)
+	// Uncles returns the headers of the uncles, which the caller must not change.
+	Uncles() ([]*types.Header, error)
 	// Whole returns the block with all that it has.
 	Whole() (*types.Block, error)
 }
@@ -27,10 +29,11 @@ type decodedBlock struct {
 	header *types.Header
 }
 
-func (b *decodedBlock) Header() *types.Header        { return b.header }
-func (b *decodedBlock) Hash() common.Hash            { return b.block.Hash() }
-func (b *decodedBlock) Len() int                     { return len(b.block.Transactions()) }
-func (b *decodedBlock) Whole() (*types.Block, error) { return b.block, nil }
+func (b *decodedBlock) Header() *types.Header            { return b.header }
+func (b *decodedBlock) Hash() common.Hash                { return b.block.Hash() }
+func (b *decodedBlock) Len() int                         { return len(b.block.Transactions()) }
+func (b *decodedBlock) Uncles() ([]*types.Header, error) { return b.block.Uncles(), nil }
+func (b *decodedBlock) Whole() (*types.Block, error)     { return b.block, nil }
 func (b *decodedBlock) Transaction(i int) (*types.Transaction, error) {
 	return b.block.Transactions()[i], nil
 }

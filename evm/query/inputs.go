@@ -55,6 +55,9 @@ func (s *storedInput) Transaction(index int) (*types.Transaction, error) {
 	return tx, nil
 }
 
+// Uncles implements execute.Block.
+func (s *storedInput) Uncles() ([]*types.Header, error) { return s.body.Uncles() }
+
 // Whole implements execute.Block.
 func (s *storedInput) Whole() (*types.Block, error) { return s.body.Block(s.header.Header) }
 
