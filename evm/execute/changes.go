@@ -16,7 +16,8 @@ type changeRecorder struct {
 	state    *state.StateDB
 	accounts map[common.Address]*accountHistory
 	slots    map[warmSlot]*slotHistory
-	codes    map[common.Hash][]byte // that accounts got
+	codes    map[common.Hash][]byte  // that accounts got
+	written  map[common.Address]bool // accounts whose slots an earlier step has changed
 
 	touchedAccounts []*accountHistory // in the current step
 	touchedSlots    []*slotHistory
@@ -61,7 +62,7 @@ func (h *history[V]) recorded() *evm.History[V] {
 func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
 	return &changeRecorder{
 		state: statedb, accounts: make(map[common.Address]*accountHistory), slots: make(map[warmSlot]*slotHistory),
-		codes: make(map[common.Hash][]byte),
+		codes: make(map[common.Hash][]byte), written: make(map[common.Address]bool),
 	}
 }
 
@@ -130,14 +131,10 @@ func (c *changeRecorder) end(step int) {
 	if c == nil {
 		return
 	}
-	var withSlots map[common.Address]bool // nil until it is needed
 	for _, h := range c.touchedAccounts {
 		before, after := h.last, c.account(h.address)
-		if before.Exists && !after.Exists && !c.wiped {
-			if withSlots == nil {
-				withSlots = c.withSlots()
-			}
-			c.wiped = before.HasStorage || withSlots[h.address]
+		if before.Exists && !after.Exists && (before.HasStorage || c.written[h.address]) {
+			c.wiped = true
 		}
 		if after.CodeHash != before.CodeHash && after.Exists {
 			c.codes[after.CodeHash] = c.state.GetCode(h.address)
@@ -146,19 +143,11 @@ func (c *changeRecorder) end(step int) {
 	}
 	for _, h := range c.touchedSlots {
 		h.end(step, c.state.GetState(h.address, h.slot))
-	}
-	c.touchedAccounts, c.touchedSlots = c.touchedAccounts[:0], c.touchedSlots[:0]
-}
-
-// withSlots returns the accounts of which earlier steps have changed slots.
-func (c *changeRecorder) withSlots() map[common.Address]bool {
-	accounts := make(map[common.Address]bool)
-	for at, h := range c.slots {
-		if len(h.values) > 0 {
-			accounts[at.address] = true
+		if len(h.values) == 1 {
+			c.written[h.address] = true
 		}
 	}
-	return accounts
+	c.touchedAccounts, c.touchedSlots = c.touchedAccounts[:0], c.touchedSlots[:0]
 }
 
 // recorded returns all changes, once all steps have ended, or nil if they cannot be said.
