@@ -13,8 +13,8 @@ import (
 // They are immutable.
 type Changes struct {
 	Transactions int
-	Accounts     map[common.Hash]*History[Account]   // by keccak256 of the address
-	Slots        map[SlotPlace]*History[common.Hash] // by keccak256 of the address and of the slot
+	Accounts     map[common.Hash]*KeyChanges[Account]   // by keccak256 of the address
+	Slots        map[SlotPlace]*KeyChanges[common.Hash] // by keccak256 of the address and of the slot
 	// Codes are those that accounts had neither before nor after the block, by hash.
 	Codes map[common.Hash][]byte
 }
@@ -22,8 +22,8 @@ type Changes struct {
 // SlotPlace is where a slot is in the state.
 type SlotPlace struct{ Address, Slot common.Hash }
 
-// History is the values of an account or slot in a block, in the order of steps. It has at least one.
-type History[V any] struct {
+// KeyChanges are the values of an account or slot in a block, in the order of steps. There is at least one.
+type KeyChanges[V any] struct {
 	Values []Step[V]
 	// Back means that the last value is the one from before the block.
 	Back bool

@@ -109,12 +109,12 @@ func (m keyMarks) keys(changes *evm.Changes) (keys []changedKey) {
 	}
 	for address, h := range changes.Accounts {
 		add(address, nil, h.Values[0].Step, h.Back, func(dst []byte, named bool) []byte {
-			return appendHistory(dst, h, changes.Transactions, named, appendChangedAccount)
+			return appendKeyChanges(dst, h, changes.Transactions, named, appendChangedAccount)
 		})
 	}
 	for at, h := range changes.Slots {
 		add(at.Address, &at.Slot, h.Values[0].Step, h.Back, func(dst []byte, named bool) []byte {
-			return appendHistory(dst, h, changes.Transactions, named, appendChangedSlot)
+			return appendKeyChanges(dst, h, changes.Transactions, named, appendChangedSlot)
 		})
 	}
 	slices.SortFunc(keys, func(a, b changedKey) int { return cmp.Or(cmp.Compare(a.mark, b.mark), bytes.Compare(a.name, b.name)) })
@@ -151,9 +151,9 @@ func encodeChanges(changes *evm.Changes) []byte {
 	return row
 }
 
-// appendHistory appends the changes of a key up to a step, that of the last transaction. appendValue appends a value, given
+// appendKeyChanges appends the changes of a key up to a step, that of the last transaction. appendValue appends a value, given
 // that after the block, and whether the key is named, so that the reader does not have that.
-func appendHistory[V comparable](dst []byte, h *evm.History[V], last int, named bool, appendValue func(dst []byte, value, after *V, named bool) []byte) []byte {
+func appendKeyChanges[V comparable](dst []byte, h *evm.KeyChanges[V], last int, named bool, appendValue func(dst []byte, value, after *V, named bool) []byte) []byte {
 	values := h.Values
 	for values[len(values)-1].Step > last {
 		values = values[:len(values)-1]

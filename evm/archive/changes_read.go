@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sort"
@@ -64,7 +65,11 @@ func decodeChanges(row []byte) (*Changes, error) {
 		c.named = make(map[string]keyChanges, named)
 		for range named {
 			name := d.Take(uint64(d.Byte()))
-			c.named[string(name)] = takeChanges(&d)
+			changes := takeChanges(&d)
+			if !changes.whole() {
+				return nil, fmt.Errorf("%w: %s row: the key %x lacks its last value", ErrCorrupt, txChanges.Name, name)
+			}
+			c.named[string(name)] = changes
 		}
 	}
 	for d.Left() > 0 {
@@ -73,6 +78,11 @@ func decodeChanges(row []byte) (*Changes, error) {
 		}
 		code := d.UvarintBytes()
 		c.codes[crypto.Keccak256Hash(code)] = code
+	}
+	for i := 1; i < n && !d.Failed(); i++ {
+		if c.mark(i-1) >= c.mark(i) {
+			return nil, fmt.Errorf("%w: %s row: mark %d is not above the one before", ErrCorrupt, txChanges.Name, i)
+		}
 	}
 	return c, d.End(txChanges.Name)
 }
@@ -90,6 +100,12 @@ func takeChanges(d *rows.Decoder) keyChanges {
 	changes := all[:len(all)-rest.Left()]
 	*d = rest
 	return changes
+}
+
+// whole reports whether the value after the last change is there.
+func (k keyChanges) whole() bool {
+	head, _ := binary.Uvarint(k)
+	return head&changesWhole != 0
 }
 
 // changeWalk goes through the changes of a key.
@@ -259,7 +275,10 @@ func decodeChangedAccount(value []byte, after *types.StateAccount) (*types.State
 	switch {
 	case flags&changedHasCode != 0:
 		account.CodeHash = d.Take(common.HashLength)
-	case flags&changedSameCode != 0 && after != nil:
+	case flags&changedSameCode != 0:
+		if after == nil {
+			return nil, fmt.Errorf("%w: %s row: an account with the code after the block, which leaves none", ErrCorrupt, txChanges.Name)
+		}
 		account.CodeHash = after.CodeHash
 	}
 	return account, d.End(txChanges.Name)

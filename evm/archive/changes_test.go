@@ -2,7 +2,9 @@ package archive
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"ashlar/evm"
@@ -49,9 +51,9 @@ func TestMarkWidth(t *testing.T) {
 		back  bool
 		want  byte
 	}{{1598, false, 2}, {1599, false, 3}, {5000, true, 2}} {
-		c := &evm.Changes{Slots: make(map[evm.SlotPlace]*evm.History[common.Hash])}
+		c := &evm.Changes{Slots: make(map[evm.SlotPlace]*evm.KeyChanges[common.Hash])}
 		for i := range test.slots {
-			c.Slots[evm.SlotPlace{Slot: common.Hash{byte(i >> 8), byte(i)}}] = &evm.History[common.Hash]{Values: []evm.Step[common.Hash]{{Step: 0}}, Back: test.back}
+			c.Slots[evm.SlotPlace{Slot: common.Hash{byte(i >> 8), byte(i)}}] = &evm.KeyChanges[common.Hash]{Values: []evm.Step[common.Hash]{{Step: 0}}, Back: test.back}
 		}
 		if row := encodeChanges(c); row[0] != test.want {
 			t.Errorf("%d slots, changed back: %v: marks of %d bytes, want %d", test.slots, test.back, row[0], test.want)
@@ -146,5 +148,25 @@ func checkChangedSlot(t *testing.T, got *Changes, want *evm.Changes, number int,
 	value, changed := valueAt(want.Slots[at], step)
 	if word, is, err := got.Slot(t.Context(), at.Address, at.Slot, step); word != value || is != changed || err != nil {
 		t.Fatalf("block %d, step %d: slot %x of %x is %x, changed: %v, %v; want %x, changed: %v", number, step, at.Slot, at.Address, word, is, err, value, changed)
+	}
+}
+
+// TestBrokenChangesRows: rows in which keys would not be found, or would have no value, are refused.
+func TestBrokenChangesRows(t *testing.T) {
+	name := append([]byte{common.HashLength}, make([]byte, common.HashLength)...)
+	for want, row := range map[string][]byte{
+		"":                                   {2, 2, 0, 1, 0, 2, 4, 4, 0},
+		"mark 1 is not above the one before": {2, 2, 0, 2, 0, 1, 4, 4, 0},
+		"lacks its last value":               append(append([]byte{2, 0, 1}, name...), 4, 0),
+		"marks of 4 bytes":                   {4, 0, 0},
+	} {
+		_, err := decodeChanges(row)
+		if want == "" && err != nil || want != "" && (!errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%x: %v, want %q", row, err, want)
+		}
+	}
+	sameCode := []byte{changedSameCode, 1, 0}
+	if _, err := decodeChangedAccount(sameCode, nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("an account with the code of none: %v", err)
 	}
 }

@@ -44,8 +44,8 @@ func (g *grower) traces(state *stateModel, delta *evm.Delta, transactions int) *
 func (g *grower) changes(state *stateModel, delta *evm.Delta, transactions int) *evm.Changes {
 	before := g.before()
 	c := &evm.Changes{
-		Transactions: transactions, Accounts: make(map[common.Hash]*evm.History[evm.Account]),
-		Slots: make(map[evm.SlotPlace]*evm.History[common.Hash]), Codes: make(map[common.Hash][]byte),
+		Transactions: transactions, Accounts: make(map[common.Hash]*evm.KeyChanges[evm.Account]),
+		Slots: make(map[evm.SlotPlace]*evm.KeyChanges[common.Hash]), Codes: make(map[common.Hash][]byte),
 	}
 	for i := range grownAccounts {
 		address := g.nth("account", i)
@@ -74,8 +74,8 @@ func (g *grower) changes(state *stateModel, delta *evm.Delta, transactions int) 
 
 // historyBetween makes the history of a value that is first before the block and last after it. value makes values between
 // them, which may be one of these.
-func historyBetween[V comparable](g *grower, first, last V, transactions int, value func() V) *evm.History[V] {
-	h := &evm.History[V]{Back: first == last}
+func historyBetween[V comparable](g *grower, first, last V, transactions int, value func() V) *evm.KeyChanges[V] {
+	h := &evm.KeyChanges[V]{Back: first == last}
 	least := 1
 	if h.Back {
 		least = 2
@@ -138,7 +138,7 @@ func (g *grower) accountWithin(first, last evm.Account, hasStorage bool) evm.Acc
 func codeWithin(n int) []byte { return fmt.Appendf(nil, "code %d", n) }
 
 // addCodes adds the codes that an account has only within the block.
-func (g *grower) addCodes(to map[common.Hash][]byte, h *evm.History[evm.Account], first, last evm.Account) {
+func (g *grower) addCodes(to map[common.Hash][]byte, h *evm.KeyChanges[evm.Account], first, last evm.Account) {
 	for n := range 20 {
 		code := codeWithin(n)
 		hash := crypto.Keccak256Hash(code)
@@ -159,7 +159,7 @@ func (g *grower) bytesWithin(n int) []byte {
 }
 
 // valueAt returns the last value of a history up to a step.
-func valueAt[V comparable](h *evm.History[V], step int) (value V, changed bool) {
+func valueAt[V comparable](h *evm.KeyChanges[V], step int) (value V, changed bool) {
 	if h == nil {
 		return value, false
 	}

@@ -14,37 +14,37 @@ import (
 // values are compared at the end of the step. It belongs to one block.
 type changeRecorder struct {
 	state    *state.StateDB
-	accounts map[common.Address]*accountHistory
-	slots    map[warmSlot]*slotHistory
+	accounts map[common.Address]*recordedAccount
+	slots    map[warmSlot]*recordedSlot
 	codes    map[common.Hash][]byte  // that accounts got
 	written  map[common.Address]bool // accounts whose slots an earlier step has changed
 
-	touchedAccounts []*accountHistory // in the current step
-	touchedSlots    []*slotHistory
+	touchedAccounts []*recordedAccount // in the current step
+	touchedSlots    []*recordedSlot
 	// wiped means that an account was destroyed whose slots had values. That its slots are zero from then on cannot be said
 	// without naming each of them.
 	wiped bool
 }
 
-type accountHistory struct {
+type recordedAccount struct {
 	address common.Address
-	history[evm.Account]
+	recordedKey[evm.Account]
 }
 
-type slotHistory struct {
+type recordedSlot struct {
 	warmSlot
-	history[common.Hash]
+	recordedKey[common.Hash]
 }
 
-// history is the values that an account or slot had after the steps that changed it.
-type history[V comparable] struct {
+// recordedKey is the values that an account or slot had after the steps that changed it.
+type recordedKey[V comparable] struct {
 	first, last V
 	touched     bool // in the current step
 	values      []evm.Step[V]
 }
 
 // end ends a step, with the value that it leaves.
-func (h *history[V]) end(step int, value V) {
+func (h *recordedKey[V]) end(step int, value V) {
 	h.touched = false
 	if value != h.last {
 		h.last, h.values = value, append(h.values, evm.Step[V]{Step: step, Value: value})
@@ -52,16 +52,16 @@ func (h *history[V]) end(step int, value V) {
 }
 
 // recorded returns the values, or nil if there are none.
-func (h *history[V]) recorded() *evm.History[V] {
+func (h *recordedKey[V]) recorded() *evm.KeyChanges[V] {
 	if len(h.values) == 0 {
 		return nil
 	}
-	return &evm.History[V]{Values: h.values, Back: h.first == h.last}
+	return &evm.KeyChanges[V]{Values: h.values, Back: h.first == h.last}
 }
 
 func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
 	return &changeRecorder{
-		state: statedb, accounts: make(map[common.Address]*accountHistory), slots: make(map[warmSlot]*slotHistory),
+		state: statedb, accounts: make(map[common.Address]*recordedAccount), slots: make(map[warmSlot]*recordedSlot),
 		codes: make(map[common.Hash][]byte), written: make(map[common.Address]bool),
 	}
 }
@@ -84,7 +84,7 @@ func (c *changeRecorder) touchAccount(address common.Address) {
 	}
 	h := c.accounts[address]
 	if h == nil {
-		h = &accountHistory{address: address}
+		h = &recordedAccount{address: address}
 		h.first = c.account(address)
 		h.last = h.first
 		c.accounts[address] = h
@@ -103,7 +103,7 @@ func (c *changeRecorder) touchSlot(address common.Address, slot common.Hash) {
 	at := warmSlot{address, slot}
 	h := c.slots[at]
 	if h == nil {
-		h = &slotHistory{warmSlot: at}
+		h = &recordedSlot{warmSlot: at}
 		h.first = c.state.GetState(address, slot)
 		h.last = h.first
 		c.slots[at] = h
@@ -157,8 +157,8 @@ func (c *changeRecorder) recorded(transactions int) *evm.Changes {
 	}
 	changes := &evm.Changes{
 		Transactions: transactions,
-		Accounts:     make(map[common.Hash]*evm.History[evm.Account], len(c.accounts)),
-		Slots:        make(map[evm.SlotPlace]*evm.History[common.Hash], len(c.slots)),
+		Accounts:     make(map[common.Hash]*evm.KeyChanges[evm.Account], len(c.accounts)),
+		Slots:        make(map[evm.SlotPlace]*evm.KeyChanges[common.Hash], len(c.slots)),
 		Codes:        make(map[common.Hash][]byte),
 	}
 	for address, h := range c.accounts {
