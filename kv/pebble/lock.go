@@ -60,6 +60,9 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 		return nil // the making of a store did not finish
 	}
 	comparer, err := comparerOf(fsys, found.OptionsFilename)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another process has opened the store and replaced the file; once it is locked, Pebble compares the names, too
+	}
 	if err != nil {
 		return fmt.Errorf("kv/pebble: %w", located(dir, err))
 	}

@@ -9,6 +9,8 @@ import (
 
 	"ashlar/kv"
 	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // TestMissingFile opens a store from which a file is missing, one after the other. It is refused, and
@@ -54,4 +56,36 @@ func testMissingFile(t *testing.T, whole, missing string) {
 			t.Errorf("row %q: %v; the store has now\n%s\nexpected, or a refusal, of\n%s", partition, err, contents(t, dir), before)
 		}
 	}
+}
+
+// opening is a disk on which another process opens the store just before its options are first read: it replaces them.
+type opening struct {
+	vfs.FS
+	done bool
+}
+
+func (o *opening) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	if !o.done && strings.HasPrefix(filepath.Base(name), "OPTIONS-") {
+		o.done = true
+		s, err := pebble.Open(pebble.Options{Path: filepath.Dir(name)})
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return o.FS.Open(name, options...)
+}
+
+// TestOpenWhileOpened: a store is opened while another process, such as a backup, opens it for a moment.
+func TestOpenWhileOpened(t *testing.T) {
+	dir := t.TempDir()
+	closeStore(t, open(t, pebble.Options{Path: dir}))
+	disk := &opening{FS: vfs.Default}
+	s := open(t, pebble.Options{Path: dir, FS: disk})
+	if !disk.done {
+		t.Error("the options were not read")
+	}
+	closeStore(t, s)
 }
