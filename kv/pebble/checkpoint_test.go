@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ashlar/kv"
@@ -51,6 +52,35 @@ func TestCheckpointShares(t *testing.T) {
 			t.Errorf("table %s is not shared with the store, %v", table, err)
 		}
 	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// linkless is a disk without hard links, such as exFAT, as Linux reports it.
+type linkless struct{ vfs.FS }
+
+func (linkless) Link(oldname, newname string) error {
+	return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: syscall.EPERM}
+}
+
+// TestCheckpointWithoutLinks checks that files are copied if they cannot be linked.
+func TestCheckpointWithoutLinks(t *testing.T) {
+	s := open(t, pebble.Options{Path: t.TempDir(), FS: linkless{vfs.Default}})
+	put(t, s, "a", 1, []byte("value"))
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir, release, err := s.Checkpoint(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	copied := open(t, pebble.Options{Path: dir})
+	if got, err := copied.Get(t.Context(), rows, []byte("a"), 1, nil); err != nil || string(got) != "value" {
+		t.Errorf("a row of the copy: %q, %v", got, err)
+	}
+	closeStore(t, copied)
 	if err := release(); err != nil {
 		t.Error(err)
 	}

@@ -2,10 +2,12 @@ package pebble
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -103,10 +105,19 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 
 func (d *disk) Link(oldname, newname string) error {
 	if d.isApart(newname) {
-		return d.FS.Link(oldname, newname)
+		return withoutLinks(d.FS.Link(oldname, newname))
 	}
 	d.try("link", newname, func() error { return d.FS.Link(oldname, newname) })
 	return nil
+}
+
+// withoutLinks changes the error of Linux for a filesystem without hard links. It is one of a missing permission, which Pebble returns,
+// while it copies the file after others.
+func withoutLinks(err error) error {
+	if errors.Is(err, syscall.EPERM) {
+		return fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
+	}
+	return err
 }
 
 func (d *disk) Rename(oldname, newname string) error {
