@@ -135,7 +135,7 @@ func (r Restore) Check(ctx context.Context, bar *os.File) error {
 	err = backup.Check(ctx, target, manifest, done)
 	shown.end()
 	if errors.Is(err, backup.ErrDamaged) {
-		err = fmt.Errorf("%w. Remove that file from %s and make another backup, which stores it again if the data directory still has it", err, target)
+		err = fmt.Errorf("%w. Remove that file from %s, if it is there, and make another backup, which stores it again if the data directory still has it", err, target)
 	}
 	if err == nil && len(manifest.Lacks) > 0 {
 		err = fmt.Errorf("the backup of %s is not complete: it lacks %s; what it has is sound", manifest.Made.Format(time.RFC3339), strings.Join(manifest.Lacks, ", "))

@@ -157,9 +157,10 @@ func TestDamagedFileOfBackup(t *testing.T) {
 	}
 	made()
 	restored := filepath.Join(t.TempDir(), "restored")
+	remedy := "Remove that file from " + to + ", if it is there, and make another backup"
 	for want, err := range map[string]error{
-		". Remove that file from " + to + " and make another backup": Restore{From: to}.Check(t.Context(), os.Stderr),
-		". No store was replaced (want --backup NAME":                Restore{From: to, Data: restored}.Run(t.Context(), os.Stderr),
+		". " + remedy: Restore{From: to}.Check(t.Context(), os.Stderr),
+		". No store was replaced (want --backup NAME": Restore{From: to, Data: restored}.Run(t.Context(), os.Stderr),
 	} {
 		if !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), name+" has the hash ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected ErrDamaged, %s and %q", err, name, want)
@@ -167,6 +168,9 @@ func TestDamagedFileOfBackup(t *testing.T) {
 	}
 	if err := os.Remove(largest); err != nil {
 		t.Fatal(err)
+	}
+	if err := (Restore{From: to}).Check(t.Context(), os.Stderr); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), name+" is missing. "+remedy) {
+		t.Errorf("check without a file: %v, expected ErrDamaged, %s and %q", err, name, remedy)
 	}
 	made()
 	if err := (Restore{From: to}).Check(t.Context(), os.Stderr); err != nil {
