@@ -15,15 +15,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// CheckpointFolder is the name of the folder within the store's directory that holds copies of the store. There, their files can
-// always be hard links to the store's. For each purpose it has
+// CheckpointFolder is the name of the folder within the store's directory that holds copies of the store. There, their files are
+// hard links to the store's, unless the filesystem has none. For each purpose it has
 //
 //	PURPOSE/      the copy
 //	PURPOSE.lock  locked by the process to which the copy belongs, until it is released
 //	PURPOSE.pid   the ID of that process, for messages only
 //
-// The lock ends with its process. So a copy whose lock is free was left by a process that was killed. Copies are made, and
-// those that were left are removed, only by the process that has the store open. They are released by any.
+// The lock ends with its process. So a copy whose lock is free was left by a process that was killed. Copies are made only by
+// the process that has the store open, and those that were left are removed only by one that has it open or its directory
+// locked. A copy is released by its owner, which need not have either.
 const (
 	CheckpointFolder = "checkpoint"
 	claimSuffix      = ".lock"
@@ -71,7 +72,7 @@ func (p checkpointPlace) take(purpose string) (*claim, error) {
 }
 
 // claim locks the copy for a purpose. The error is a kv.ErrCheckpoint if it belongs to somebody. The caller has the store
-// open, so nobody else makes a lock file meanwhile, but the last owner may be removing it.
+// open or its directory locked, so nobody else makes a lock file meanwhile, but the last owner may be removing it.
 func (p checkpointPlace) claim(purpose string) (*claim, error) {
 	c := &claim{place: p, path: p.fs.PathJoin(p.dir, purpose)}
 	for {
@@ -152,7 +153,7 @@ func (p checkpointPlace) clear() (kept, err error) {
 }
 
 // Checkpoint implements kv.Checkpointer. All tables are hard links, so it takes
-// milliseconds and no space, until the store replaces them.
+// milliseconds and no space, until the store replaces them. On a filesystem without hard links they are copied.
 func (s *Store) Checkpoint(ctx context.Context, purpose string) (dir string, release func() error, err error) {
 	if err := s.begin(ctx); err != nil {
 		return "", nil, err

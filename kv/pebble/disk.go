@@ -111,8 +111,8 @@ func (d *disk) Link(oldname, newname string) error {
 	return nil
 }
 
-// withoutLinks changes the error of Linux for a filesystem without hard links. It is one of a missing permission, which Pebble returns,
-// while it copies the file after others.
+// withoutLinks turns EPERM, by which Linux says that a filesystem has no hard links, into an error after which Pebble copies the file.
+// Pebble takes EPERM for a missing permission, and gives up.
 func withoutLinks(err error) error {
 	if errors.Is(err, syscall.EPERM) {
 		return fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
