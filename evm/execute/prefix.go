@@ -18,7 +18,7 @@ const (
 )
 
 // prefix is what the first transactions of a block changed, in the form of access lists.
-// It is for blocks before Amsterdam, which have no list. A later replay of the same block
+// It is for blocks from Cancun to Osaka whose changes are not stored. A later replay of the same block
 // takes the state before a transaction from it, and runs only what is not in it:
 //
 //	trace of transaction 5:   runs 0 to 4, cached       | 0..4 |
