@@ -66,7 +66,7 @@ func (s *storedInput) bytes() uint64 {
 	return 4*s.header.Size + 500*uint64(len(s.senders)) + 1000
 }
 
-// inputCache holds blocks that were replayed, decoded, by their hash. Clients trace one
+// inputCache holds blocks that were replayed, by their hash. Clients trace one
 // transaction of a block after the other. It is safe for concurrent use.
 type inputCache struct {
 	mu     sync.Mutex
