@@ -90,7 +90,7 @@ func newKeyMarks(changes *evm.Changes) keyMarks {
 	return m
 }
 
-// changedKey is a key that a transaction has changed.
+// changedKey is a key that step 0 or a transaction has changed.
 type changedKey struct {
 	mark   uint32
 	name   []byte
@@ -98,7 +98,7 @@ type changedKey struct {
 	encode func(dst []byte, named bool) []byte
 }
 
-// keys returns the keys that transactions have changed.
+// keys returns the keys that step 0 or transactions have changed.
 func (m keyMarks) keys(changes *evm.Changes) (keys []changedKey) {
 	add := func(address common.Hash, slot *common.Hash, first int, back bool, encode func(dst []byte, named bool) []byte) {
 		if first > changes.Transactions {
