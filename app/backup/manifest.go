@@ -133,8 +133,8 @@ func Names(ctx context.Context, t Target) (names []string, err error) {
 	return names, err
 }
 
-// Whole returns the name of the newest backup that has all stores which there were; "" if there is none. Those that cannot be read are
-// left out.
+// Whole returns the name of the newest backup that has all stores of its time; "" if there is none. Backups whose manifest cannot be
+// read are left out.
 func Whole(ctx context.Context, t Target) (string, error) {
 	names, err := Names(ctx, t)
 	if err != nil {
