@@ -70,9 +70,6 @@ func (a *API) rewardsAt(block execute.Block, positions []uint32, begin int, add 
 
 // rewards returns the rewards of a block; none if it is of proof of stake.
 func (a *API) rewards(block execute.Block) ([]execute.Reward, error) {
-	if block.Header().Difficulty.Sign() == 0 {
-		return nil, nil
-	}
 	uncles, err := block.Uncles()
 	if err != nil {
 		return nil, err

@@ -120,8 +120,8 @@ func (b *Body) Transaction(i int) ([]byte, error) {
 	return raw, nil
 }
 
-// Decode returns transaction i, with i < Len.
-func (b *Body) Decode(i int) (*types.Transaction, error) {
+// DecodeTransaction returns transaction i, with i < Len.
+func (b *Body) DecodeTransaction(i int) (*types.Transaction, error) {
 	raw, err := b.Transaction(i)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (b *Body) Block(header *types.Header) (*types.Block, error) {
 	body := types.Body{Transactions: make(types.Transactions, b.Len())}
 	var err error
 	for i := range body.Transactions {
-		if body.Transactions[i], err = b.Decode(i); err != nil {
+		if body.Transactions[i], err = b.DecodeTransaction(i); err != nil {
 			return nil, err
 		}
 	}

@@ -203,10 +203,7 @@ func appendChangedAccount(dst []byte, account, after *evm.Account, named bool) [
 	default:
 		flags |= changedHasCode
 	}
-	dst = binary.AppendUvarint(append(dst, flags), account.Nonce)
-	balance := account.Balance.Bytes32()
-	trimmed := common.TrimLeftZeroes(balance[:])
-	dst = append(append(dst, byte(len(trimmed))), trimmed...)
+	dst = appendBalance(binary.AppendUvarint(append(dst, flags), account.Nonce), &account.Balance)
 	if flags&changedHasCode != 0 {
 		dst = append(dst, account.CodeHash[:]...)
 	}

@@ -242,14 +242,8 @@ func (c *Changes) Code(_ context.Context, hash common.Hash) (code []byte, ok boo
 
 // changedHere returns the row of a key, or false if the state's block has not changed it.
 func (s State) changedHere(ctx context.Context, table *kv.Table, partition []byte) (row []byte, changed bool, err error) {
-	row, number, err := s.history.rows.Newest(ctx, table, partition, s.number, nil)
-	if pruned := s.history.CheckState(s.number); pruned != nil { // rows may have been removed meanwhile
-		return nil, false, pruned
-	}
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, false, nil
-	}
-	return row, err == nil && number == s.number, err
+	row, block, found, err := s.written(ctx, table, partition, nil)
+	return row, found && block == s.number, err
 }
 
 // unknownRoot stands for the storage root of an account within a block, which nobody has computed.
@@ -264,11 +258,9 @@ func decodeChangedAccount(value []byte, after *types.StateAccount) (*types.State
 	flags := d.Byte()
 	account := types.NewEmptyStateAccount()
 	account.Nonce = d.Uvarint()
-	balance := d.Take(uint64(d.Byte()))
-	if len(balance) > common.HashLength {
-		return nil, fmt.Errorf("%w: %s row: a balance of %d bytes", ErrCorrupt, txChanges.Name, len(balance))
+	if err := takeBalance(&d, account.Balance, txChanges); err != nil {
+		return nil, err
 	}
-	account.Balance.SetBytes(balance)
 	if flags&changedHasStorage != 0 {
 		account.Root = unknownRoot
 	}

@@ -38,14 +38,20 @@ func (s State) CachingNodes() State {
 // newest appends the newest value of a row at or below the state's block, or returns false
 // if there is none.
 func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byte) ([]byte, bool, error) {
-	value, _, err := s.history.rows.Newest(ctx, table, partition, s.number, dst)
+	value, _, found, err := s.written(ctx, table, partition, dst)
+	return value, found, err
+}
+
+// written is newest, and also returns the block that wrote the value.
+func (s State) written(ctx context.Context, table *kv.Table, partition, dst []byte) (value []byte, block uint64, found bool, err error) {
+	value, block, err = s.history.rows.Newest(ctx, table, partition, s.number, dst)
 	if pruned := s.history.CheckState(s.number); pruned != nil { // rows may have been removed meanwhile
-		return dst, false, pruned
+		return dst, 0, false, pruned
 	}
 	if errors.Is(err, kv.ErrNotFound) {
-		return dst, false, nil
+		return dst, 0, false, nil
 	}
-	return value, err == nil, err
+	return value, block, err == nil, err
 }
 
 // stateRoom is scratch memory for a row of the flat state and for the key of any row of the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ashlar/history/rows"
+	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -36,9 +37,7 @@ func AppendAccount(dst []byte, account *types.StateAccount) []byte {
 	}
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, account.Nonce)
-	balance := account.Balance.Bytes32()
-	trimmed := common.TrimLeftZeroes(balance[:])
-	dst = append(append(dst, byte(len(trimmed))), trimmed...)
+	dst = appendBalance(dst, account.Balance)
 	if flags&accountHasStorage != 0 {
 		dst = append(dst, account.Root[:]...)
 	}
@@ -46,6 +45,23 @@ func AppendAccount(dst []byte, account *types.StateAccount) []byte {
 		dst = append(dst, account.CodeHash...)
 	}
 	return dst
+}
+
+// appendBalance appends a balance: a length byte, and the number without leading zeros.
+func appendBalance(dst []byte, balance *uint256.Int) []byte {
+	word := balance.Bytes32()
+	trimmed := common.TrimLeftZeroes(word[:])
+	return append(append(dst, byte(len(trimmed))), trimmed...)
+}
+
+// takeBalance reads what appendBalance has appended into balance.
+func takeBalance(r *rows.Decoder, balance *uint256.Int, table *kv.Table) error {
+	number := r.Take(uint64(r.Byte()))
+	if len(number) > 32 {
+		return fmt.Errorf("%w: %s row: a balance of %d bytes", ErrCorrupt, table.Name, len(number))
+	}
+	balance.SetBytes(number)
+	return nil
 }
 
 // DecodeAccount decodes the value of a row in the accounts table; nil for a deleted
@@ -63,11 +79,9 @@ func DecodeAccount(row []byte) (*types.StateAccount, error) {
 	}{codeHash: types.EmptyCodeHash}
 	account := &made.StateAccount
 	*account = types.StateAccount{Nonce: r.Uvarint(), Balance: &made.balance, Root: types.EmptyRootHash, CodeHash: made.codeHash[:]}
-	balance := r.Take(uint64(r.Byte()))
-	if len(balance) > 32 {
-		return nil, fmt.Errorf("%w: accounts row: a balance of %d bytes", ErrCorrupt, len(balance))
+	if err := takeBalance(&r, &made.balance, accounts); err != nil {
+		return nil, err
 	}
-	made.balance.SetBytes(balance)
 	if flags&accountHasStorage != 0 {
 		copy(account.Root[:], r.Take(common.HashLength))
 	}

@@ -36,7 +36,7 @@ type recordedSlot struct {
 	recordedKey[common.Hash]
 }
 
-// recordedKey is the values that an account or slot had after the steps that changed it.
+// recordedKey has the values that an account or slot had after the steps that changed it.
 type recordedKey[V comparable] struct {
 	first, last V
 	touched     bool // in the current step
@@ -66,10 +66,10 @@ func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
 	}
 }
 
-// changesOf returns the recorder of a block that is executed, or nil if its changes are not recorded. Before Byzantium, the
+// recorderOf returns the recorder of a block that is executed, or nil if its changes are not recorded. Before Byzantium, the
 // storage roots that a transaction sees depend on those before it, and from Amsterdam on the access list has what has
 // changed. The block of the DAO fork changes accounts before its first step.
-func (e *Executor) changesOf(header *types.Header, statedb *state.StateDB) *changeRecorder {
+func (e *Executor) recorderOf(header *types.Header, statedb *state.StateDB) *changeRecorder {
 	rules := e.rules(header)
 	if !e.traces || !rules.IsByzantium || rules.IsAmsterdam || e.isDAOFork(header) {
 		return nil
@@ -119,9 +119,8 @@ func (c *changeRecorder) account(address common.Address) evm.Account {
 	if !c.state.Exist(address) {
 		return evm.Account{}
 	}
-	root := c.state.GetStorageRoot(address)
 	return evm.Account{
-		Exists: true, HasStorage: root != types.EmptyRootHash && root != common.Hash{},
+		Exists: true, HasStorage: isStored(c.state.GetStorageRoot(address)),
 		Nonce: c.state.GetNonce(address), Balance: *c.state.GetBalance(address), CodeHash: c.state.GetCodeHash(address),
 	}
 }
@@ -182,7 +181,7 @@ func (c *changeRecorder) recorded(transactions int) *evm.Changes {
 	return changes
 }
 
-// The methods below name to the recorder what they are about to change.
+// The methods below tell the recorder what may change.
 
 // CreateAccount implements vm.StateDB.
 func (s *collidingState) CreateAccount(address common.Address) {

@@ -65,9 +65,11 @@ func (s *collidingState) hasStorageAlone(address common.Address) bool {
 	if hash := s.GetCodeHash(address); hash != types.EmptyCodeHash {
 		return false // a contract, or no account
 	}
-	root := s.GetStorageRoot(address)
-	return root != types.EmptyRootHash && root != common.Hash{}
+	return isStored(s.GetStorageRoot(address))
 }
+
+// isStored reports whether a storage root is that of a storage with slots. That of no account is zero.
+func isStored(root common.Hash) bool { return root != types.EmptyRootHash && root != common.Hash{} }
 
 // isSigned reports whether the key of an address signed the transaction or one of its
 // authorizations. No contract can be created at such an address.

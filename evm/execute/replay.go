@@ -13,7 +13,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
-	"github.com/ethereum/go-ethereum/params"
 )
 
 // ErrGenesis means that a block has no parent to be replayed on.
@@ -63,32 +62,6 @@ type ReplayOptions struct {
 	// Stored is what an earlier execution of the block has left; nil: nothing. With an
 	// access list or changes, transactions that are skipped need not run.
 	Stored StoredBlock
-}
-
-// StoredBlock is what the execution of a block has left.
-type StoredBlock interface {
-	// AccessList returns the RLP of the block's access list, which stays as it is. It is only
-	// called for blocks that have one.
-	AccessList(ctx context.Context) ([]byte, error)
-	// Changes returns what the transactions of a block without an access list have changed, or
-	// nil if that is not stored.
-	Changes(ctx context.Context) (StoredChanges, error)
-	// LogsBefore returns the number of logs of the transactions before the one with that
-	// index, which may be the number of all transactions.
-	LogsBefore(ctx context.Context, index int) (uint64, error)
-}
-
-// StoredChanges are what the transactions of a block have changed. A step is as in [evm.Changes],
-// at most that of the last transaction.
-type StoredChanges interface {
-	// Account returns an account after a step, by keccak256 of its address. changed is false if
-	// no step until then has changed it: then it is as before the block.
-	Account(ctx context.Context, address common.Hash, step int) (account *types.StateAccount, changed bool, err error)
-	// Slot is Account for a slot, by keccak256 of address and slot.
-	Slot(ctx context.Context, address, slot common.Hash, step int) (value common.Hash, changed bool, err error)
-	// Code returns a code that accounts had only within the block, by its hash; ok is false if
-	// it is none of these.
-	Code(ctx context.Context, hash common.Hash) (code []byte, ok bool, err error)
 }
 
 // knownSigner is a signer for transactions whose sender is known. A transaction refers to
@@ -387,46 +360,4 @@ func stopWhenDone(ctx context.Context, tracer Tracer, machine *vm.EVM) (end func
 		tracer.Stop(context.Cause(ctx))
 		machine.Cancel()
 	})
-}
-
-// watchedState is the state of a transaction that is traced: it tells the tracer of
-// changes. All else is as in [collidingState].
-type watchedState struct {
-	vm.StateDB
-	colliding *collidingState
-}
-
-// GetNonce implements vm.StateDB.
-func (s *watchedState) GetNonce(address common.Address) uint64 { return s.colliding.GetNonce(address) }
-
-// Prepare implements vm.StateDB. The block access list of a replay is not used.
-func (s *watchedState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
-	rules.IsAmsterdam = false
-	s.colliding.Prepare(rules, sender, coinbase, to, precompiles, list)
-}
-
-// Snapshot implements vm.StateDB.
-func (s *watchedState) Snapshot() int { return s.colliding.Snapshot() }
-
-// RevertToSnapshot implements vm.StateDB.
-func (s *watchedState) RevertToSnapshot(id int) { s.colliding.RevertToSnapshot(id) }
-
-// AddressInAccessList implements vm.StateDB.
-func (s *watchedState) AddressInAccessList(address common.Address) bool {
-	return s.colliding.AddressInAccessList(address)
-}
-
-// SlotInAccessList implements vm.StateDB.
-func (s *watchedState) SlotInAccessList(address common.Address, slot common.Hash) (bool, bool) {
-	return s.colliding.SlotInAccessList(address, slot)
-}
-
-// AddAddressToAccessList implements vm.StateDB.
-func (s *watchedState) AddAddressToAccessList(address common.Address) {
-	s.colliding.AddAddressToAccessList(address)
-}
-
-// AddSlotToAccessList implements vm.StateDB.
-func (s *watchedState) AddSlotToAccessList(address common.Address, slot common.Hash) {
-	s.colliding.AddSlotToAccessList(address, slot)
 }

@@ -177,7 +177,7 @@ type blockRun struct {
 // beginRun does what comes before a block's transactions. The run records what the executor records.
 func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) *blockRun {
 	r := e.newRun(ctx, parent, header, statedb, failed)
-	r.recorder, r.state.changes = e.newTraceRecorder(r.evm), e.changesOf(header, statedb)
+	r.recorder, r.state.changes = e.newTraceRecorder(r.evm), e.recorderOf(header, statedb)
 	r.list = r.before()
 	r.state.changes.end(0)
 	return r

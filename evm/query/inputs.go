@@ -47,7 +47,7 @@ func (s *storedInput) Transaction(index int) (*types.Transaction, error) {
 	if tx := s.transactions[index].Load(); tx != nil {
 		return tx, nil
 	}
-	tx, err := s.body.Decode(index)
+	tx, err := s.body.DecodeTransaction(index)
 	if err != nil {
 		return nil, err
 	}

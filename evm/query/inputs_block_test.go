@@ -36,7 +36,8 @@ func TestUnclesNeedNoTransactions(t *testing.T) {
 			}
 		})
 	}
-	if few, many := allocations(1), allocations(200); many > few {
+	// Those of other goroutines count, too. To decode a transaction takes several.
+	if few, many := allocations(1), allocations(200); many > few+100 {
 		t.Errorf("uncles take %v allocations in a block of 1 transaction, %v in one of 200", few, many)
 	}
 }

@@ -87,7 +87,7 @@ func (p checkpointPlace) claim(purpose string) (*claim, error) {
 			return nil, fmt.Errorf("kv/pebble: %w", nameFull(err))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s belongs to %s", kv.ErrCheckpoint, c.path, owner(p.fs, c.path+claimantSuffix, "process %d"))
+			return nil, fmt.Errorf("%w: %s belongs to %s (%v)", kv.ErrCheckpoint, c.path, owner(p.fs, c.path+claimantSuffix, "process %d"), err)
 		}
 		if _, err = p.fs.Stat(c.path + claimSuffix); err == nil {
 			c.lock = lock

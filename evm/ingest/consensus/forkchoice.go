@@ -66,7 +66,7 @@ func (c *Chain) want(to engine.Forkchoice, number uint64) {
 		if c.supplier != nil {
 			c.log.Info("the consensus client's head is not known yet", "head", to.Head)
 		} else {
-			c.log.Warn("the consensus client's head is not known, and no source is configured to fetch it: only the client can send it, and missing blocks below it", "head", to.Head)
+			c.log.Warn("the consensus client's head is not known, and no source is configured to fetch it: only the client can send it and the missing blocks below it", "head", to.Head)
 		}
 	}
 	c.wanted.Forkchoice = to
