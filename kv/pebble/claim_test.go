@@ -1,7 +1,6 @@
 package pebble_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +31,7 @@ func TestHoldCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
-	fmt.Println("copied")
+	fmt.Println("holding")
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has seen enough
 	if err := release(); err != nil {
 		t.Error(err)
@@ -42,33 +41,7 @@ func TestHoldCopy(t *testing.T) {
 // heldCopy starts a process that has a copy of a store, and does not have the store open. release has it remove the copy and end.
 func heldCopy(t *testing.T, dir string) (holder *exec.Cmd, release func()) {
 	t.Helper()
-	holder = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHoldCopy$")
-	holder.Env = append(os.Environ(), copyEnv+"="+dir)
-	stdin, err := holder.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(stdout); ; {
-		if !lines.Scan() {
-			t.Fatal("the other process has made no copy")
-		}
-		if lines.Text() == "copied" {
-			break
-		}
-	}
-	return holder, func() {
-		t.Helper()
-		if err := errors.Join(stdin.Close(), holder.Wait()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return startHolder(t, "TestHoldCopy", copyEnv, dir)
 }
 
 func kill(t *testing.T, p *exec.Cmd) {

@@ -62,22 +62,8 @@ func TestHoldStore(t *testing.T) {
 
 func TestLockedByProcess(t *testing.T) {
 	dir := t.TempDir()
-	holder := exec.Command(os.Args[0], "-test.run=^TestHoldStore$")
-	holder.Env = append(os.Environ(), holdEnv+"="+dir)
-	stdin, err := holder.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "holding"; {
-	}
-	_, err = pebble.Open(pebble.Options{Path: dir})
+	holder, release := startHolder(t, "TestHoldStore", holdEnv, dir)
+	_, err := pebble.Open(pebble.Options{Path: dir})
 	if !errors.Is(err, kv.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint("process ", holder.Process.Pid)) {
 		t.Errorf("Open: got %v, expected ErrInUse with process %d", err, holder.Process.Pid)
 	}
@@ -89,13 +75,38 @@ func TestLockedByProcess(t *testing.T) {
 	if want := fmt.Sprintf("process %d of another container", os.Getpid()); !errors.Is(err, kv.ErrInUse) || !strings.Contains(err.Error(), want) {
 		t.Errorf("Open, of a store held by a process with the same ID: got %v, expected ErrInUse with %q", err, want)
 	}
-	if err := stdin.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	closeStore(t, open(t, pebble.Options{Path: dir}))
+}
+
+// startHolder starts a test as another process, with a variable that names a directory, and returns once that prints "holding". release
+// ends its input and waits until it has ended.
+func startHolder(t *testing.T, test, variable, dir string) (holder *exec.Cmd, release func()) {
+	t.Helper()
+	holder = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$")
+	holder.Env = append(os.Environ(), variable+"="+dir)
+	stdin, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stdout); lines.Text() != "holding"; {
+		if !lines.Scan() {
+			t.Fatalf("the process of %s holds nothing", test)
+		}
+	}
+	return holder, func() {
+		t.Helper()
+		if err := errors.Join(stdin.Close(), holder.Wait()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestOwnerFileIsOnlyText checks that the owner's file decides nothing.
