@@ -280,13 +280,7 @@ func listChanges() []listChange {
 // list apply.
 func TestLists(t *testing.T) {
 	genesis, blocks := ingesttest.Crossing(t)
-	target, err := newTarget(t.Context(), t.TempDir(), ingesttest.Store(t), genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := target.importBlocks(t.Context(), blocks, nil); err != nil {
-		t.Fatal(err)
-	}
+	target := targetOf(t, genesis, blocks)
 	if err := target.checkLists(t.Context(), t.TempDir(), genesis, blocks); err != nil {
 		t.Error(err)
 	}

@@ -45,18 +45,7 @@ func checkRandomChain(t *testing.T, network string, seed uint64) {
 	w := newRandomWorld(config, rand.New(rand.NewPCG(seed, uint64(len(network)))))
 	genesis := w.genesis()
 	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), randomBlocks, w.fill)
-	store, err := openSmall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	target, err := newTarget(t.Context(), t.TempDir(), store, genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := target.importBlocks(t.Context(), blocks, nil); err != nil {
-		t.Fatal(err)
-	}
+	target := targetOf(t, genesis, blocks)
 	with := 0
 	for _, block := range blocks {
 		changes, err := target.archive.Changes(t.Context(), block.NumberU64())

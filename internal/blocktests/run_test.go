@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"ashlar/chain"
 	"ashlar/evm/archive"
@@ -137,6 +138,28 @@ func newTarget(ctx context.Context, dir string, store kv.Store, genesis *core.Ge
 	}
 	importer, err := ingest.New(ctx, a, executor, genesis)
 	return &target{dir: dir, store: store, archive: a, executor: executor, importer: importer}, err
+}
+
+// targetOf returns a target of a test itself, which has imported blocks.
+func targetOf(t *testing.T, genesis *core.Genesis, blocks []*types.Block) *target {
+	t.Helper()
+	store, err := openSmall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	target, err := newTarget(t.Context(), t.TempDir(), store, genesis)
+	if err == nil {
+		err = target.importBlocks(t.Context(), blocks, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
 }
 
 // importBlocks imports blocks, and one more that is encoded, if there is one, from a

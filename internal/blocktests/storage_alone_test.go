@@ -36,15 +36,7 @@ func TestChangesOfStorageAlone(t *testing.T) {
 			crypto.PubkeyToAddress(key.PublicKey): {Balance: ether(1)},
 		},
 	}
-	store, err := openSmall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	target, err := newTarget(t.Context(), t.TempDir(), store, genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := targetOf(t, genesis, nil)
 	var transactions types.Transactions
 	for nonce, to := range []common.Address{taken, factory, taken} { // the last one makes the balances between them differ from that after the block
 		value := new(big.Int)

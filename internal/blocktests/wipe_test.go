@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"ashlar/evm"
-	"ashlar/kv/pebble"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus/beacon"
 	"github.com/ethereum/go-ethereum/consensus/ethash"
@@ -76,17 +74,9 @@ func TestWipedStorage(t *testing.T) {
 
 // checkSlotsByBlock imports blocks and reads the slots of a contract as of each.
 func checkSlotsByBlock(t *testing.T, genesis *core.Genesis, blocks []*types.Block, contract common.Address, want [][]byte) {
-	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	target, err := newTarget(t.Context(), t.TempDir(), store, genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := target.importBlocks(t.Context(), blocks, nil); err != nil {
-		t.Fatal(err)
+	target := targetOf(t, genesis, blocks)
+	if err := target.checkChanges(t.Context(), blocks, new(result)); err != nil {
+		t.Error(err)
 	}
 	for i, slots := range want {
 		number := uint64(i + 1)
