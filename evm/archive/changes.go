@@ -38,11 +38,10 @@ const (
 
 // nameOf returns the name of a key: the partition of its rows in the table of accounts, if slot is nil, or of slots.
 func nameOf(address common.Hash, slot *common.Hash) []byte {
-	name := bytes.Clone(address[:])
-	if slot != nil {
-		name = append(name, slot[:]...)
+	if slot == nil {
+		return bytes.Clone(address[:])
 	}
-	return name
+	return appendSlotKey(nil, address, *slot)
 }
 
 // markOf returns the mark of a key: the first bytes of an address, or of the difference of an address and a slot.
@@ -65,14 +64,14 @@ type keyMarks struct {
 
 func newKeyMarks(changes *evm.Changes) keyMarks {
 	changed := make(map[common.Hash]bool) // accounts, which change with their slots
-	for address, h := range changes.Accounts {
-		if !h.Back {
+	for address, k := range changes.Accounts {
+		if !k.Back {
 			changed[address] = true
 		}
 	}
 	var slots []evm.SlotPlace
-	for at, h := range changes.Slots {
-		if !h.Back {
+	for at, k := range changes.Slots {
+		if !k.Back {
 			changed[at.Address] = true
 			slots = append(slots, at)
 		}
@@ -107,14 +106,14 @@ func (m keyMarks) keys(changes *evm.Changes) (keys []changedKey) {
 		mark := markOf(address, slot, m.width)
 		keys = append(keys, changedKey{mark, nameOf(address, slot), back || m.count[mark] > 1, encode})
 	}
-	for address, h := range changes.Accounts {
-		add(address, nil, h.Values[0].Step, h.Back, func(dst []byte, named bool) []byte {
-			return appendKeyChanges(dst, h, changes.Transactions, named, appendChangedAccount)
+	for address, k := range changes.Accounts {
+		add(address, nil, k.Values[0].Step, k.Back, func(dst []byte, named bool) []byte {
+			return appendKeyChanges(dst, k, changes.Transactions, named, appendChangedAccount)
 		})
 	}
-	for at, h := range changes.Slots {
-		add(at.Address, &at.Slot, h.Values[0].Step, h.Back, func(dst []byte, named bool) []byte {
-			return appendKeyChanges(dst, h, changes.Transactions, named, appendChangedSlot)
+	for at, k := range changes.Slots {
+		add(at.Address, &at.Slot, k.Values[0].Step, k.Back, func(dst []byte, named bool) []byte {
+			return appendKeyChanges(dst, k, changes.Transactions, named, appendChangedSlot)
 		})
 	}
 	slices.SortFunc(keys, func(a, b changedKey) int { return cmp.Or(cmp.Compare(a.mark, b.mark), bytes.Compare(a.name, b.name)) })
@@ -153,12 +152,12 @@ func encodeChanges(changes *evm.Changes) []byte {
 
 // appendKeyChanges appends the changes of a key up to a step, that of the last transaction. appendValue appends a value, given
 // that after the block, and whether the key is named, so that the reader does not have that.
-func appendKeyChanges[V comparable](dst []byte, h *evm.KeyChanges[V], last int, named bool, appendValue func(dst []byte, value, after *V, named bool) []byte) []byte {
-	values := h.Values
+func appendKeyChanges[V comparable](dst []byte, k *evm.KeyChanges[V], last int, named bool, appendValue func(dst []byte, value, after *V, named bool) []byte) []byte {
+	values := k.Values
 	for values[len(values)-1].Step > last {
 		values = values[:len(values)-1]
 	}
-	after := &h.Values[len(h.Values)-1].Value
+	after := &k.Values[len(k.Values)-1].Value
 	whole := named || values[len(values)-1].Value != *after
 	head := uint64(values[0].Step) << changesFlagBits
 	if whole {

@@ -44,19 +44,19 @@ type recordedKey[V comparable] struct {
 }
 
 // end ends a step, with the value that it leaves.
-func (h *recordedKey[V]) end(step int, value V) {
-	h.touched = false
-	if value != h.last {
-		h.last, h.values = value, append(h.values, evm.Step[V]{Step: step, Value: value})
+func (k *recordedKey[V]) end(step int, value V) {
+	k.touched = false
+	if value != k.last {
+		k.last, k.values = value, append(k.values, evm.Step[V]{Step: step, Value: value})
 	}
 }
 
 // recorded returns the values, or nil if there are none.
-func (h *recordedKey[V]) recorded() *evm.KeyChanges[V] {
-	if len(h.values) == 0 {
+func (k *recordedKey[V]) recorded() *evm.KeyChanges[V] {
+	if len(k.values) == 0 {
 		return nil
 	}
-	return &evm.KeyChanges[V]{Values: h.values, Back: h.first == h.last}
+	return &evm.KeyChanges[V]{Values: k.values, Back: k.first == k.last}
 }
 
 func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
@@ -82,16 +82,16 @@ func (c *changeRecorder) touchAccount(address common.Address) {
 	if c == nil {
 		return
 	}
-	h := c.accounts[address]
-	if h == nil {
-		h = &recordedAccount{address: address}
-		h.first = c.account(address)
-		h.last = h.first
-		c.accounts[address] = h
+	k := c.accounts[address]
+	if k == nil {
+		k = &recordedAccount{address: address}
+		k.first = c.account(address)
+		k.last = k.first
+		c.accounts[address] = k
 	}
-	if !h.touched {
-		h.touched = true
-		c.touchedAccounts = append(c.touchedAccounts, h)
+	if !k.touched {
+		k.touched = true
+		c.touchedAccounts = append(c.touchedAccounts, k)
 	}
 }
 
@@ -101,16 +101,16 @@ func (c *changeRecorder) touchSlot(address common.Address, slot common.Hash) {
 		return
 	}
 	at := warmSlot{address, slot}
-	h := c.slots[at]
-	if h == nil {
-		h = &recordedSlot{warmSlot: at}
-		h.first = c.state.GetState(address, slot)
-		h.last = h.first
-		c.slots[at] = h
+	k := c.slots[at]
+	if k == nil {
+		k = &recordedSlot{warmSlot: at}
+		k.first = c.state.GetState(address, slot)
+		k.last = k.first
+		c.slots[at] = k
 	}
-	if !h.touched {
-		h.touched = true
-		c.touchedSlots = append(c.touchedSlots, h)
+	if !k.touched {
+		k.touched = true
+		c.touchedSlots = append(c.touchedSlots, k)
 	}
 }
 
@@ -130,20 +130,20 @@ func (c *changeRecorder) end(step int) {
 	if c == nil {
 		return
 	}
-	for _, h := range c.touchedAccounts {
-		before, after := h.last, c.account(h.address)
-		if before.Exists && !after.Exists && (before.HasStorage || c.written[h.address]) {
+	for _, k := range c.touchedAccounts {
+		before, after := k.last, c.account(k.address)
+		if before.Exists && !after.Exists && (before.HasStorage || c.written[k.address]) {
 			c.wiped = true
 		}
 		if after.CodeHash != before.CodeHash && after.Exists {
-			c.codes[after.CodeHash] = c.state.GetCode(h.address)
+			c.codes[after.CodeHash] = c.state.GetCode(k.address)
 		}
-		h.end(step, after)
+		k.end(step, after)
 	}
-	for _, h := range c.touchedSlots {
-		h.end(step, c.state.GetState(h.address, h.slot))
-		if len(h.values) == 1 {
-			c.written[h.address] = true
+	for _, k := range c.touchedSlots {
+		k.end(step, c.state.GetState(k.address, k.slot))
+		if len(k.values) == 1 {
+			c.written[k.address] = true
 		}
 	}
 	c.touchedAccounts, c.touchedSlots = c.touchedAccounts[:0], c.touchedSlots[:0]
@@ -160,21 +160,21 @@ func (c *changeRecorder) recorded(transactions int) *evm.Changes {
 		Slots:        make(map[evm.SlotPlace]*evm.KeyChanges[common.Hash], len(c.slots)),
 		Codes:        make(map[common.Hash][]byte),
 	}
-	for address, h := range c.accounts {
-		recorded := h.recorded()
+	for address, k := range c.accounts {
+		recorded := k.recorded()
 		if recorded == nil {
 			continue
 		}
 		changes.Accounts[evm.HashAddress(address)] = recorded
 		for _, step := range recorded.Values {
 			hash := step.Value.CodeHash
-			if code := c.codes[hash]; len(code) > 0 && hash != h.first.CodeHash && hash != h.last.CodeHash {
+			if code := c.codes[hash]; len(code) > 0 && hash != k.first.CodeHash && hash != k.last.CodeHash {
 				changes.Codes[hash] = code
 			}
 		}
 	}
-	for at, h := range c.slots {
-		if recorded := h.recorded(); recorded != nil {
+	for at, k := range c.slots {
+		if recorded := k.recorded(); recorded != nil {
 			changes.Slots[evm.SlotPlace{Address: evm.HashAddress(at.address), Slot: evm.HashSlot(at.slot)}] = recorded
 		}
 	}

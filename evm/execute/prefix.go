@@ -135,9 +135,9 @@ func (r *Replay) jumpInto(p prefix, index int) (err error) {
 // list returns the recorded changes in the form of an access list.
 func (c *changeRecorder) list() *bal.ConstructionBlockAccessList {
 	list := bal.NewConstructionBlockAccessList()
-	for address, h := range c.accounts {
-		code := h.first.CodeHash
-		for _, after := range h.values {
+	for address, k := range c.accounts {
+		code := k.first.CodeHash
+		for _, after := range k.values {
 			step, value := uint32(after.Step), after.Value
 			list.BalanceChange(step, address, &value.Balance)
 			list.NonceChange(address, step, value.Nonce)
@@ -147,8 +147,8 @@ func (c *changeRecorder) list() *bal.ConstructionBlockAccessList {
 			code = value.CodeHash
 		}
 	}
-	for at, h := range c.slots {
-		for _, after := range h.values {
+	for at, k := range c.slots {
+		for _, after := range k.values {
 			list.StorageWrite(uint32(after.Step), at.address, at.slot, after.Value)
 		}
 	}
