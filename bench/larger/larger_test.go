@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
-	"io"
 	"path/filepath"
 	"testing"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
 	"ashlar/kv/pebble"
@@ -16,18 +16,6 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 )
-
-// blocks is a source of blocks in memory.
-type blocks []*types.Block
-
-func (b *blocks) Next() (*types.Block, error) {
-	if len(*b) == 0 {
-		return nil, io.EOF
-	}
-	next := (*b)[0]
-	*b = (*b)[1:]
-	return next, nil
-}
 
 // importDemo imports blocks of the demo's busy network into a store, and returns its path.
 func importDemo(t *testing.T, count int) string {
@@ -40,7 +28,7 @@ func importDemo(t *testing.T, count int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var made blocks
+	var made []*types.Block
 	if err := builder.Build(t.Context(), count, func(b reference.Block) error {
 		made = append(made, b.Block)
 		return nil
@@ -56,7 +44,7 @@ func importDemo(t *testing.T, count int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := importInto(t, store, genesis, &made); err != nil {
+	if err := importInto(t, store, genesis, ingesttest.SourceOf(made)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(store.Compact(t.Context()), store.Close()); err != nil {

@@ -21,7 +21,7 @@ import (
 func crossing(t *testing.T) (*service, []*types.Block) {
 	t.Helper()
 	genesis, blocks := ingesttest.Crossing(t)
-	return serve(t, genesis, &blockSource{blocks}), blocks
+	return serve(t, genesis, ingesttest.SourceOf(blocks)), blocks
 }
 
 func TestGetBlockAccessList(t *testing.T) {

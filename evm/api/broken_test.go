@@ -10,6 +10,7 @@ import (
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 
@@ -30,7 +31,7 @@ func TestTransactionsThatDoNotRunAgain(t *testing.T) {
 func checkDoNotRunAgain(t *testing.T, within bool) {
 	made := serveMade(t)
 	store, settled, executor := newChain(t, madeGenesis())
-	importInto(t, settled, executor, madeGenesis(), &blockSource{made.blocks[1:]})
+	importInto(t, settled, executor, madeGenesis(), ingesttest.SourceOf(made.blocks[1:]))
 	key, err := crypto.HexToECDSA(testKey())
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/big"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/genesis"
 	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/query"
 	"ashlar/evm/source/file"
 	"ashlar/evm/trace/script"
@@ -155,18 +155,6 @@ func serveVectors(t testing.TB) *service {
 	return serve(t, g, export)
 }
 
-// blockSource gives blocks from memory.
-type blockSource struct{ blocks []*types.Block }
-
-func (s *blockSource) Next() (*types.Block, error) {
-	if len(s.blocks) == 0 {
-		return nil, io.EOF
-	}
-	next := s.blocks[0]
-	s.blocks = s.blocks[1:]
-	return next, nil
-}
-
 // ask asks for a method's result and decodes it; it fails the test on an error.
 func (s *service) ask(t testing.TB, into any, method string, args ...any) {
 	t.Helper()
@@ -275,7 +263,7 @@ func serveMade(t testing.TB) *service {
 			}
 		}
 	})
-	s := serve(t, g, &blockSource{blocks})
+	s := serve(t, g, ingesttest.SourceOf(blocks))
 	s.blocks = append([]*types.Block{g.ToBlock()}, blocks...)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ashlar/evm/archive"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/query"
 	"ashlar/internal/raced"
 	"ashlar/kv/kvtest"
@@ -17,7 +18,7 @@ func TestFailedReads(t *testing.T) {
 	raced.Skip(t)
 	made := serveMade(t)
 	store, settled, executor := newChain(t, madeGenesis())
-	importInto(t, settled, executor, madeGenesis(), &blockSource{made.blocks[1:]})
+	importInto(t, settled, executor, madeGenesis(), ingesttest.SourceOf(made.blocks[1:]))
 	for _, question := range []struct {
 		method string
 		args   []any

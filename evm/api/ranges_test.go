@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ashlar/evm"
+	"ashlar/evm/ingest/ingesttest"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -148,7 +149,7 @@ func TestModifiedAccountsOfRandomChains(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			genesis, blocks := newRandomChain(seed).build(t, &config, 30)
-			s := serve(t, genesis, &blockSource{blocks})
+			s := serve(t, genesis, ingesttest.SourceOf(blocks))
 			states := make([]accountRange, len(blocks)+1)
 			for number := range states {
 				s.ask(t, &states[number], "debug_accountRange", hexutil.Uint64(number), "0x", 0, true, true, false)
@@ -196,7 +197,7 @@ func TestModifiedAndRestored(t *testing.T) {
 		b.SetParentBeaconRoot(common.Hash{byte(i + 1)})
 		b.AddTx(types.MustSignNewTx(key, signer, &types.LegacyTx{Nonce: uint64(i), To: &toggle, Gas: 100_000, GasPrice: new(big.Int).Add(b.BaseFee(), big.NewInt(1))}))
 	})
-	s := serve(t, genesis, &blockSource{blocks})
+	s := serve(t, genesis, ingesttest.SourceOf(blocks))
 	for span, want := range map[[2]int]bool{{0, 1}: true, {1, 2}: true, {0, 2}: false} {
 		var modified []common.Address
 		s.ask(t, &modified, "debug_getModifiedAccountsByNumber", span[0], span[1])

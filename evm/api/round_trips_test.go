@@ -12,6 +12,7 @@ import (
 	"ashlar/evm/api"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/query"
 	"ashlar/kv"
 	"ashlar/kv/kvtest"
@@ -75,7 +76,7 @@ func distantChain(t *testing.T) (kv.Store, []*types.Block) {
 		}
 	})
 	store, settled, executor := newChain(t, g)
-	importInto(t, settled, executor, g, &blockSource{slices.Clone(blocks)})
+	importInto(t, settled, executor, g, ingesttest.SourceOf(slices.Clone(blocks)))
 	return store, append([]*types.Block{g.ToBlock()}, blocks...)
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -20,7 +22,7 @@ func chainsToAsk(t *testing.T) map[string]func(*testing.T) *service {
 	for name, build := range indexedChains(t) {
 		all[name] = func(t *testing.T) *service {
 			genesis, blocks := build()
-			return serve(t, genesis, &blockSource{blocks})
+			return serve(t, genesis, ingesttest.SourceOf(blocks))
 		}
 	}
 	return all

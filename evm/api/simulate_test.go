@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/params"
@@ -17,7 +19,7 @@ func TestSimulatedTypes(t *testing.T) {
 	config.BerlinBlock, config.LondonBlock = big.NewInt(berlin), big.NewInt(london)
 	config.ArrowGlacierBlock, config.GrayGlacierBlock = nil, nil
 	genesis, blocks := newRandomChain(0).build(t, &config, head)
-	s := serve(t, genesis, &blockSource{blocks})
+	s := serve(t, genesis, ingesttest.SourceOf(blocks))
 
 	plain := map[string]any{"to": common.Address{0xaa}}
 	listed := map[string]any{"to": common.Address{0xaa}, "accessList": []any{}}

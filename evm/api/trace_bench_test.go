@@ -19,7 +19,7 @@ func BenchmarkTrace(b *testing.B) {
 	const before, amsterdam = 20, 20
 	dense := ingesttest.NewDense(b, 60, before, amsterdam)
 	blocks := dense.Decode(b, true)
-	s := serve(b, dense.Genesis, &blockSource{blocks})
+	s := serve(b, dense.Genesis, ingesttest.SourceOf(blocks))
 	calls, diff := json.RawMessage(`{"tracer":"callTracer"}`), json.RawMessage(`{"tracer":"prestateTracer","tracerConfig":{"diffMode":true}}`)
 	for _, kind := range []struct {
 		name, method string

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -16,7 +18,7 @@ func TestTracedBundleIsABlock(t *testing.T) {
 	for chain, build := range indexedChains(t) {
 		t.Run(chain, func(t *testing.T) {
 			genesis, blocks := build()
-			s := serve(t, genesis, &blockSource{blocks})
+			s := serve(t, genesis, ingesttest.SourceOf(blocks))
 			config := json.RawMessage(`{"tracer":"callTracer","tracerConfig":{"withLog":true}}`)
 			compared := 0
 			for _, block := range blocks {

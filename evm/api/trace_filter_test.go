@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus/beacon"
 	"github.com/ethereum/go-ethereum/consensus/ethash"
@@ -32,7 +34,7 @@ func TestFilterEndsWithItsCount(t *testing.T) {
 		}
 		b.AddTx(types.MustSignNewTx(key, types.HomesteadSigner{}, tx))
 	})
-	s := serveWithout(t, genesis, &blockSource{blocks})
+	s := serveWithout(t, genesis, ingesttest.SourceOf(blocks))
 	for _, count := range []int{0, 1} {
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"trace_filter","params":[{"fromBlock":"0x%x","toAddress":[%q],"count":%d}]}`, 2-count, wanted, count)
 		answer, _ := limited(t, s.methods, 5000, request)
@@ -63,7 +65,7 @@ func TestFilterOfFewBlocksIsNotCapped(t *testing.T) {
 		}
 		b.AddTx(types.MustSignNewTx(key, types.HomesteadSigner{}, tx))
 	})
-	s := serve(t, genesis, &blockSource{blocks})
+	s := serve(t, genesis, ingesttest.SourceOf(blocks))
 	for _, test := range []struct {
 		filter string
 		frames int

@@ -51,12 +51,12 @@ func TestTraceIndex(t *testing.T) {
 	for name, build := range indexedChains(t) {
 		t.Run(name, func(t *testing.T) {
 			genesis, blocks := build()
-			s := serve(t, genesis, &blockSource{blocks})
+			s := serve(t, genesis, ingesttest.SourceOf(blocks))
 			all := scan(t, s)
 			services := map[string]*service{
 				"settled":       s,
-				"unsettled":     serveUnsettled(t, genesis, &blockSource{blocks}, uint64(len(blocks)/2)),
-				"without index": serveWithout(t, genesis, &blockSource{blocks}),
+				"unsettled":     serveUnsettled(t, genesis, ingesttest.SourceOf(blocks), uint64(len(blocks)/2)),
+				"without index": serveWithout(t, genesis, ingesttest.SourceOf(blocks)),
 			}
 			for kind, s := range services {
 				checkFilter(t, kind, s, all, uint64(len(blocks)))
@@ -215,7 +215,7 @@ func checkCreations(t *testing.T, kind string, s *service, all scanned) {
 }
 
 // serveWithout serves a chain without a trace index.
-func serveWithout(t *testing.T, g *core.Genesis, source *blockSource) *service {
+func serveWithout(t *testing.T, g *core.Genesis, source *ingesttest.Source) *service {
 	t.Helper()
 	_, settled, executor := newChainWith(t, g, false)
 	importInto(t, settled, executor, g, source)
@@ -227,7 +227,7 @@ func serveWithout(t *testing.T, g *core.Genesis, source *blockSource) *service {
 func TestTooManyTraces(t *testing.T) {
 	genesis, blocks := newRandomChain(1).build(t, madeGenesis().Config, 20)
 	_, settled, executor := newChain(t, genesis)
-	importInto(t, settled, executor, genesis, &blockSource{blocks})
+	importInto(t, settled, executor, genesis, ingesttest.SourceOf(blocks))
 	view, err := query.NewChain(settled, nil, executor).View()
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestTooManyTraces(t *testing.T) {
 // TestSearchWithoutIndex: a search in a network without a trace index says what it lacks.
 func TestSearchWithoutIndex(t *testing.T) {
 	genesis, blocks := newRandomChain(3).build(t, madeGenesis().Config, 1)
-	s := serveWithout(t, genesis, &blockSource{blocks})
+	s := serveWithout(t, genesis, ingesttest.SourceOf(blocks))
 	for _, method := range []string{"ots_searchTransactionsBefore", "ots_searchTransactionsAfter"} {
 		if a := s.answer(t, method, common.Address{1}, 0, 25); !strings.Contains(string(a.Error), "trace_index") {
 			t.Errorf("%s: %s %s", method, a.Result, a.Error)

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/internal/raced"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -27,7 +28,7 @@ func TestNativeTracers(t *testing.T) {
 	for chain, build := range indexedChains(t) {
 		t.Run(chain, func(t *testing.T) {
 			genesis, blocks := build()
-			s := serve(t, genesis, &blockSource{blocks})
+			s := serve(t, genesis, ingesttest.SourceOf(blocks))
 			compared := 0
 			for tracer, options := range tracers {
 				for _, options := range options {
@@ -80,7 +81,7 @@ const negativeStack = `{"code":-32000,"message":"invalid stackTopItemsSize -1 (w
 func TestTouchedRecipient(t *testing.T) {
 	config := &params.ChainConfig{ChainID: big.NewInt(1), HomesteadBlock: new(big.Int), Ethash: new(params.EthashConfig)}
 	genesis, blocks := newRandomChain(0).build(t, config, 3)
-	s := serve(t, genesis, &blockSource{blocks})
+	s := serve(t, genesis, ingesttest.SourceOf(blocks))
 	recipient := common.Address{0xcc}
 	var diff struct{ Post map[common.Address]any }
 	s.ask(t, &diff, "debug_traceCall", map[string]any{"to": common.Address{0xaa}}, "0x0", map[string]any{

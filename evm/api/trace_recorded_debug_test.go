@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/internal/jsondiff"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -54,7 +55,7 @@ func TestDebugTracesOfBesu(t *testing.T) {
 		}
 		blocks = append(blocks, block)
 	}
-	s := serve(t, genesis, &blockSource{blocks})
+	s := serve(t, genesis, ingesttest.SourceOf(blocks))
 	replayed := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasPrefix(name, "specs/") || !strings.HasSuffix(name, ".json") {

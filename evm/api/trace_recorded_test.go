@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/internal/jsondiff"
 	"ashlar/internal/vectors"
 
@@ -93,7 +94,7 @@ func besuChain(t *testing.T, files map[string][]byte) *service {
 			b.AddTx(types.MustSignNewTx(key, types.HomesteadSigner{}, data))
 		}
 	})
-	return serve(t, genesis, &blockSource{blocks})
+	return serve(t, genesis, ingesttest.SourceOf(blocks))
 }
 
 // TestTracesOfBesu replays Besu's recorded conversations about traces in Parity's form.

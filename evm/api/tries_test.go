@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ashlar/evm/archive"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/query"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -32,7 +33,7 @@ func TestStatesWithoutTries(t *testing.T) {
 		b.AddTx(types.MustSignNewTx(key, types.HomesteadSigner{}, tx))
 	})
 	_, a, executor := newChain(t, genesis)
-	importInto(t, a, executor, genesis, &blockSource{blocks})
+	importInto(t, a, executor, genesis, ingesttest.SourceOf(blocks))
 	if err := a.SetFirst(t.Context(), archive.Extent{Tries: tries}); err != nil {
 		t.Fatal(err)
 	}

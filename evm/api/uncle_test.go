@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"ashlar/evm/ingest/ingesttest"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/consensus/ethash"
@@ -42,7 +44,7 @@ func TestProofOfWork(t *testing.T) {
 			b.AddTx(types.MustSignNewTx(key, types.LatestSigner(&config), &types.LegacyTx{Nonce: 2, To: &common.Address{1}, Gas: 21000, GasPrice: big.NewInt(5)}))
 		}
 	})
-	s := serve(t, g, &blockSource{blocks})
+	s := serve(t, g, ingesttest.SourceOf(blocks))
 	head := blocks[3]
 
 	var block readBlock

@@ -13,6 +13,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/genesis"
 	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/query"
 	"ashlar/evm/source/file"
 	"ashlar/history/tip"
@@ -104,7 +105,7 @@ func TestUnsettledIsAnsweredAlike(t *testing.T) {
 // TestUnsettledBlocksAreAnsweredAlike asks for everything of every block.
 func TestUnsettledBlocksAreAnsweredAlike(t *testing.T) {
 	settled := serveMade(t)
-	s := serveUnsettled(t, madeGenesis(), &blockSource{settled.blocks}, uint64(len(settled.blocks)/2))
+	s := serveUnsettled(t, madeGenesis(), ingesttest.SourceOf(settled.blocks), uint64(len(settled.blocks)/2))
 	ask := func(method string, args ...any) {
 		t.Helper()
 		request := []byte(requestOf(t, method, args...))

@@ -9,6 +9,7 @@ import (
 
 	"ashlar/evm"
 	"ashlar/evm/execute"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/internal/raced"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -136,7 +137,7 @@ func TestWitnessKeys(t *testing.T) {
 	for name, build := range indexedChains(t) {
 		t.Run(name, func(t *testing.T) {
 			genesis, blocks := build()
-			s := serve(t, genesis, &blockSource{blocks})
+			s := serve(t, genesis, ingesttest.SourceOf(blocks))
 			executor, err := execute.New(genesis.Config)
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
 package archive_test
 
 import (
-	"io"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -14,7 +13,7 @@ import (
 )
 
 // shortLived returns a chain by the rules of Petersburg, in which contracts are created and destroyed within blocks.
-func shortLived() (*core.Genesis, blockList, error) {
+func shortLived() (*core.Genesis, []*types.Block, error) {
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("sender")))
 	if err != nil {
 		return nil, nil, err
@@ -60,16 +59,4 @@ func shortLived() (*core.Genesis, blockList, error) {
 		}
 	})
 	return genesis, blocks, nil
-}
-
-// blockList is a source of blocks in memory.
-type blockList []*types.Block
-
-func (b *blockList) Next() (*types.Block, error) {
-	if len(*b) == 0 {
-		return nil, io.EOF
-	}
-	next := (*b)[0]
-	*b = (*b)[1:]
-	return next, nil
 }

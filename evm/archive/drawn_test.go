@@ -15,6 +15,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/genesis"
 	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
 	"ashlar/evm/source/file"
@@ -52,7 +53,7 @@ func TestRowsAsDrawn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var made blockList
+		var made []*types.Block
 		if err := builder.Build(t.Context(), 30, func(b reference.Block) error {
 			made = append(made, b.Block)
 			return nil
@@ -63,14 +64,14 @@ func TestRowsAsDrawn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkDrawn(t, g, &made)
+		checkDrawn(t, g, ingesttest.SourceOf(made))
 	})
 	t.Run("short-lived contracts", func(t *testing.T) {
 		g, blocks, err := shortLived()
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkDrawn(t, g, &blocks)
+		checkDrawn(t, g, ingesttest.SourceOf(blocks))
 	})
 	t.Run("real", func(t *testing.T) {
 		folder := vectors.Path(t, "execution-apis")

@@ -11,6 +11,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
 	"ashlar/evm/execute"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/history/retention"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -89,7 +90,7 @@ func TestFutureBlock(t *testing.T) {
 	g := newTargetOf(t, genesis)
 	header := types.CopyHeader(blocks[0].Header())
 	header.Time = uint64(time.Now().Add(time.Hour).Unix())
-	err = g.importer.Import(t.Context(), sourceOf([]*types.Block{sealed(t, blocks[0], header, key)}))
+	err = g.importer.Import(t.Context(), ingesttest.SourceOf([]*types.Block{sealed(t, blocks[0], header, key)}))
 	var refused *execute.CheckError
 	if !errors.Is(err, execute.ErrFuture) || errors.As(err, &refused) {
 		t.Errorf("a block of the next hour ended the import with %v, expected %v", err, execute.ErrFuture)
@@ -112,7 +113,7 @@ func TestImportClique(t *testing.T) {
 		t.Fatal(err)
 	}
 	forged := sealed(t, blocks[13], types.CopyHeader(blocks[13].Header()), stranger)
-	err = g.importer.Import(t.Context(), sourceOf([]*types.Block{forged}))
+	err = g.importer.Import(t.Context(), ingesttest.SourceOf([]*types.Block{forged}))
 	var refused *execute.CheckError
 	if !errors.As(err, &refused) || refused.Check != execute.CheckHeader {
 		t.Errorf("a stranger's block ended the import with %v, expected that its header is refused", err)
@@ -184,7 +185,7 @@ func TestCliqueWithAWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = g.importer.Import(t.Context(), sourceOf([]*types.Block{sealed(t, blocks[23], types.CopyHeader(blocks[23].Header()), stranger)}))
+	err = g.importer.Import(t.Context(), ingesttest.SourceOf([]*types.Block{sealed(t, blocks[23], types.CopyHeader(blocks[23].Header()), stranger)}))
 	var refused *execute.CheckError
 	if !errors.As(err, &refused) || refused.Check != execute.CheckHeader {
 		t.Errorf("a stranger's block ended the import with %v, expected that its header is refused", err)

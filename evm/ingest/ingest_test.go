@@ -61,7 +61,7 @@ func (g *target) reopen() {
 
 func (g *target) mustImport(blocks []*types.Block) {
 	g.t.Helper()
-	if err := g.importer.Import(g.t.Context(), sourceOf(blocks)); err != nil {
+	if err := g.importer.Import(g.t.Context(), ingesttest.SourceOf(blocks)); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -79,20 +79,6 @@ func (g *target) rows() map[string]string {
 		}
 	}
 	return rows
-}
-
-// list is a source of blocks in memory.
-type list struct{ blocks []*types.Block }
-
-func sourceOf(blocks []*types.Block) *list { return &list{blocks} }
-
-func (l *list) Next() (*types.Block, error) {
-	if len(l.blocks) == 0 {
-		return nil, io.EOF
-	}
-	block := l.blocks[0]
-	l.blocks = l.blocks[1:]
-	return block, nil
 }
 
 func TestImportSettlesEveryBlock(t *testing.T) {
@@ -201,7 +187,7 @@ func TestImportRefusesBadBlocks(t *testing.T) {
 			g := newTarget(t)
 			chain := append([]*types.Block{}, blocks...)
 			chain[bad] = test.change(chain[bad])
-			err := g.importer.Import(t.Context(), sourceOf(chain[:bad+1]))
+			err := g.importer.Import(t.Context(), ingesttest.SourceOf(chain[:bad+1]))
 			var refused *execute.CheckError
 			if !errors.As(err, &refused) {
 				t.Fatalf("the import ended with %v, expected a refusal", err)
@@ -229,7 +215,7 @@ func TestImportGoesOnAfterARefusal(t *testing.T) {
 		chain := append([]*types.Block{}, blocks[:bad]...)
 		chain = append(chain, types.NewBlockWithHeader(wrong).WithBody(*blocks[bad].Body()))
 		var refused *execute.CheckError
-		if err := g.importer.Import(t.Context(), sourceOf(chain)); !errors.As(err, &refused) {
+		if err := g.importer.Import(t.Context(), ingesttest.SourceOf(chain)); !errors.As(err, &refused) {
 			t.Fatalf("the import ended with %v, expected a refusal", err)
 		}
 	}
@@ -275,7 +261,7 @@ func TestImportRefusesOtherChainsAndGaps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := newTarget(t)
 			g.mustImport(blocks[:10])
-			err := g.importer.Import(t.Context(), sourceOf(test.chain))
+			err := g.importer.Import(t.Context(), ingesttest.SourceOf(test.chain))
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("the import ended with %v, expected %v that says %q", err, test.want, test.says)
 			}
@@ -288,12 +274,12 @@ func TestImportRefusesOtherChainsAndGaps(t *testing.T) {
 
 // broken fails after some blocks.
 type broken struct {
-	list
+	*ingesttest.Source
 	err error
 }
 
 func (b *broken) Next() (*types.Block, error) {
-	block, err := b.list.Next()
+	block, err := b.Source.Next()
 	if err == io.EOF {
 		err = b.err
 	}
@@ -303,7 +289,7 @@ func (b *broken) Next() (*types.Block, error) {
 func TestImportKeepsWhatCameBeforeABrokenSource(t *testing.T) {
 	g := newTarget(t)
 	torn := errors.New("torn")
-	err := g.importer.Import(t.Context(), &broken{list{ingesttest.Chain(t)[:15]}, torn})
+	err := g.importer.Import(t.Context(), &broken{ingesttest.SourceOf(ingesttest.Chain(t)[:15]), torn})
 	if !errors.Is(err, torn) {
 		t.Errorf("the import ended with %v, expected the source's error", err)
 	}
@@ -314,7 +300,7 @@ func TestImportKeepsWhatCameBeforeABrokenSource(t *testing.T) {
 
 // stopping ends the context after some blocks.
 type stopping struct {
-	list
+	*ingesttest.Source
 	left int
 	stop context.CancelFunc
 }
@@ -323,13 +309,13 @@ func (s *stopping) Next() (*types.Block, error) {
 	if s.left--; s.left == 0 {
 		s.stop()
 	}
-	return s.list.Next()
+	return s.Source.Next()
 }
 
 func TestImportStopsWhenItsContextEnds(t *testing.T) {
 	g := newTarget(t)
 	ctx, stop := context.WithCancel(t.Context())
-	err := g.importer.Import(ctx, &stopping{list{ingesttest.Chain(t)}, 20, stop})
+	err := g.importer.Import(ctx, &stopping{ingesttest.SourceOf(ingesttest.Chain(t)), 20, stop})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the import ended with %v, expected that it was cancelled", err)
 	}

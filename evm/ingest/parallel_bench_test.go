@@ -39,13 +39,13 @@ func BenchmarkImport(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := importer.Import(b.Context(), sourceOf(source[:before])); err != nil {
+				if err := importer.Import(b.Context(), ingesttest.SourceOf(source[:before])); err != nil {
 					b.Fatal(err)
 				}
 				runtime.GC()
 				began := usage.Read().Processor
 				b.StartTimer()
-				if err := importer.Import(b.Context(), sourceOf(source[before:])); err != nil {
+				if err := importer.Import(b.Context(), ingesttest.SourceOf(source[before:])); err != nil {
 					b.Fatal(err)
 				}
 				used += usage.Read().Processor - began

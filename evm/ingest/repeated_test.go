@@ -25,7 +25,7 @@ func TestRepeatedBlocks(t *testing.T) {
 		t.Errorf("%d blocks were skipped, expected 15", skipped)
 	}
 	other := twice(blocks[33])
-	err := g.importer.Import(t.Context(), sourceOf(slices.Concat(blocks[30:35], []*types.Block{other})))
+	err := g.importer.Import(t.Context(), ingesttest.SourceOf(slices.Concat(blocks[30:35], []*types.Block{other})))
 	if !errors.Is(err, ingest.ErrOtherChain) {
 		t.Errorf("another block at the number of one on its way: %v", err)
 	}

@@ -99,12 +99,12 @@ func TestCrashOfImport(t *testing.T) {
 	f, store := newPiecewise(t)
 	f.mustImport(left[:sharedBlocks])
 	store.Crash = true
-	if err := f.importer.Import(t.Context(), sourceOf(left[sharedBlocks:sharedBlocks+3])); !errors.Is(err, kvtest.ErrCrash) {
+	if err := f.importer.Import(t.Context(), ingesttest.SourceOf(left[sharedBlocks:sharedBlocks+3])); !errors.Is(err, kvtest.ErrCrash) {
 		t.Fatal(err)
 	}
 	store.Crash = false
 	f.restart()
-	if err := f.importer.Import(t.Context(), sourceOf(right[sharedBlocks:])); !errors.Is(err, settling.ErrLeft) {
+	if err := f.importer.Import(t.Context(), ingesttest.SourceOf(right[sharedBlocks:])); !errors.Is(err, settling.ErrLeft) {
 		t.Errorf("other blocks: %v, expected ErrLeft", err)
 	}
 	f.restart()

@@ -84,7 +84,7 @@ func TestStopImportWhileStoreHangs(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			ended := make(chan error, 1)
-			go func() { ended <- g.importer.Import(ctx, sourceOf(blocks)) }()
+			go func() { ended <- g.importer.Import(ctx, ingesttest.SourceOf(blocks)) }()
 			<-store.writing
 			stop()
 			select {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"testing"
@@ -23,18 +22,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// blockList is a source of blocks in memory.
-type blockList struct{ left []*types.Block }
-
-func (l *blockList) Next() (*types.Block, error) {
-	if len(l.left) == 0 {
-		return nil, io.EOF
-	}
-	next := l.left[0]
-	l.left = l.left[1:]
-	return next, nil
-}
-
 // importBlocks imports blocks into the network in a store, or makes it.
 func importBlocks(t *testing.T, store kv.Store, genesis *core.Genesis, blocks []*types.Block) {
 	t.Helper()
@@ -43,7 +30,7 @@ func importBlocks(t *testing.T, store kv.Store, genesis *core.Genesis, blocks []
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.importer.Import(t.Context(), &blockList{blocks}); err != nil {
+	if err := i.importer.Import(t.Context(), ingesttest.SourceOf(blocks)); err != nil {
 		t.Fatal(err)
 	}
 }

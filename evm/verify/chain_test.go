@@ -3,7 +3,6 @@ package verify_test
 import (
 	"context"
 	"encoding/binary"
-	"io"
 	"math/big"
 	"testing"
 
@@ -186,8 +185,7 @@ func importedAs(t testing.TB, chain testChain, format string) kv.Store {
 	must(err)
 	importer, err := ingest.New(t.Context(), a, executor, genesis)
 	must(err)
-	source := sliceSource(blocks)
-	must(importer.Import(t.Context(), &source))
+	must(importer.Import(t.Context(), ingesttest.SourceOf(blocks)))
 	return store
 }
 
@@ -203,16 +201,4 @@ func keeping(t *testing.T, chain testChain, w retention.Window) *damage.Memory {
 		t.Fatal(err)
 	}
 	return damage.Read(t, store, archive.Tables())
-}
-
-// sliceSource is a source of given blocks.
-type sliceSource []*types.Block
-
-func (s *sliceSource) Next() (*types.Block, error) {
-	if len(*s) == 0 {
-		return nil, io.EOF
-	}
-	block := (*s)[0]
-	*s = (*s)[1:]
-	return block, nil
 }

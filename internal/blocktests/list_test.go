@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"testing"
 
@@ -21,18 +20,6 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/holiman/uint256"
 )
-
-// blocksInMemory is a source of blocks with their access lists.
-type blocksInMemory []*types.Block
-
-func (b *blocksInMemory) Next() (*types.Block, error) {
-	if len(*b) == 0 {
-		return nil, io.EOF
-	}
-	block := (*b)[0]
-	*b = (*b)[1:]
-	return block, nil
-}
 
 // checkLists holds, for a chain that has been imported without access lists, that the
 // stored lists are those of the test; that an import with the lists gives the same rows;
@@ -85,8 +72,7 @@ func (t *target) checkParallel(ctx context.Context, dir string, genesis *core.Ge
 		return err
 	}
 	parallel.importer.Processors = 3
-	source := blocksInMemory(chain)
-	if err := parallel.importer.Import(ctx, &source); err != nil {
+	if err := parallel.importer.Import(ctx, ingesttest.SourceOf(chain)); err != nil {
 		return fmt.Errorf("import with access lists: %w", err)
 	}
 	if _, got := parallel.executor.ListedBlocks(); got != uint64(listed) {

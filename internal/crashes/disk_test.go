@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -42,18 +41,6 @@ func demoChain(t *testing.T) *chain {
 	return &chain{ingesttest.Genesis(t), slices.Collect(slices.Chunk(blocks, partBlocks))}
 }
 
-// blocks is a source of blocks in memory.
-type blocks struct{ left []*types.Block }
-
-func (b *blocks) Next() (*types.Block, error) {
-	if len(b.left) == 0 {
-		return nil, io.EOF
-	}
-	next := b.left[0]
-	b.left = b.left[1:]
-	return next, nil
-}
-
 // nothing stands for the acknowledged head before the genesis.
 const nothing = -1
 
@@ -83,7 +70,7 @@ func (c *chain) importTo(ctx context.Context, disk *pebbletest.Disk, acknowledge
 	}
 	acknowledged.Store(max(acknowledged.Load(), 0))
 	for _, part := range c.parts {
-		if err := importer.Import(ctx, &blocks{part}); err != nil {
+		if err := importer.Import(ctx, ingesttest.SourceOf(part)); err != nil {
 			return err
 		}
 		acknowledged.Store(max(acknowledged.Load(), int64(importer.Progress().Kept)))

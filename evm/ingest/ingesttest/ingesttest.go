@@ -4,6 +4,7 @@ package ingesttest
 
 import (
 	"context"
+	"io"
 	"sync"
 	"testing"
 
@@ -20,6 +21,22 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 )
+
+// Source is an [ingest.Source] of blocks in memory.
+type Source struct{ left []*types.Block }
+
+// SourceOf returns a source of blocks.
+func SourceOf(blocks []*types.Block) *Source { return &Source{blocks} }
+
+// Next implements [ingest.Source].
+func (s *Source) Next() (*types.Block, error) {
+	if len(s.left) == 0 {
+		return nil, io.EOF
+	}
+	next := s.left[0]
+	s.left = s.left[1:]
+	return next, nil
+}
 
 // Genesis is that of the demo network. The caller may change it.
 func Genesis(t testing.TB) *core.Genesis {

@@ -3,7 +3,6 @@ package script_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"math/big"
 	"strings"
 	"testing"
@@ -124,20 +123,8 @@ func shortLived(t *testing.T) (*archive.Archive, *execute.Executor, *types.Block
 	must(err)
 	importer, err := ingest.New(t.Context(), a, executor, genesis)
 	must(err)
-	must(importer.Import(t.Context(), &oneBlock{blocks[0]}))
+	must(importer.Import(t.Context(), ingesttest.SourceOf(blocks[:1])))
 	return a, executor, blocks[0]
-}
-
-// oneBlock is a source of a block.
-type oneBlock struct{ left *types.Block }
-
-func (o *oneBlock) Next() (*types.Block, error) {
-	if o.left == nil {
-		return nil, io.EOF
-	}
-	next := o.left
-	o.left = nil
-	return next, nil
 }
 
 // countedReads counts what is read of a state.
