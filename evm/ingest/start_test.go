@@ -3,7 +3,6 @@ package ingest_test
 import (
 	"context"
 	"errors"
-	"io"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -135,18 +134,6 @@ func (s *stateOf) Block(hash common.Hash, number uint64) (*types.Block, types.Re
 	return item.block, item.receipts, nil, s.item(item)
 }
 
-// blocksFrom yields blocks.
-type blocksFrom []*types.Block
-
-func (b *blocksFrom) Next() (*types.Block, error) {
-	if len(*b) == 0 {
-		return nil, io.EOF
-	}
-	block := (*b)[0]
-	*b = (*b)[1:]
-	return block, nil
-}
-
 // wholeChain returns an archive with all blocks of the demo network.
 func wholeChain(t *testing.T, genesis *core.Genesis) (*archive.Archive, *pebble.Store) {
 	t.Helper()
@@ -159,7 +146,7 @@ func wholeChain(t *testing.T, genesis *core.Genesis) (*archive.Archive, *pebble.
 	return a, store
 }
 
-func continueWith(t *testing.T, a *archive.Archive, genesis *core.Genesis, blocks blocksFrom) {
+func continueWith(t *testing.T, a *archive.Archive, genesis *core.Genesis, blocks []*types.Block) {
 	t.Helper()
 	executor, err := execute.New(genesis.Config)
 	if err != nil {
@@ -167,7 +154,7 @@ func continueWith(t *testing.T, a *archive.Archive, genesis *core.Genesis, block
 	}
 	importer, err := ingest.New(t.Context(), a, executor, genesis)
 	if err == nil {
-		err = importer.Import(t.Context(), &blocks)
+		err = importer.Import(t.Context(), ingesttest.SourceOf(blocks))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package snapshot_test
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -30,18 +29,6 @@ const (
 	headNumber  = 35
 )
 
-// blocksFrom yields blocks.
-type blocksFrom []*types.Block
-
-func (b *blocksFrom) Next() (*types.Block, error) {
-	if len(*b) == 0 {
-		return nil, io.EOF
-	}
-	block := (*b)[0]
-	*b = (*b)[1:]
-	return block, nil
-}
-
 // maker has an archive with all blocks of the demo network, and makes snapshots of it.
 type maker struct {
 	t       testing.TB
@@ -62,9 +49,9 @@ func newMaker(t testing.TB) *maker {
 }
 
 // follow imports blocks into an archive.
-func (m *maker) follow(a *archive.Archive, blocks blocksFrom) {
+func (m *maker) follow(a *archive.Archive, blocks []*types.Block) {
 	m.t.Helper()
-	if err := m.importFrom(a, &blocks); err != nil {
+	if err := m.importFrom(a, ingesttest.SourceOf(blocks)); err != nil {
 		m.t.Fatal(err)
 	}
 }
