@@ -13,14 +13,23 @@ import (
 // They are immutable.
 type Changes struct {
 	Transactions int
-	Accounts     map[common.Hash]*KeyChanges[Account]   // by keccak256 of the address
-	Slots        map[SlotPlace]*KeyChanges[common.Hash] // by keccak256 of the address and of the slot
+	Accounts     []AccountChanges // in any order
+	Slots        []SlotChanges    // in any order
 	// Codes are those that accounts had neither before nor after the block, by hash.
 	Codes map[common.Hash][]byte
 }
 
-// SlotPlace is where a slot is in the state.
-type SlotPlace struct{ Address, Slot common.Hash }
+// AccountChanges are the values of an account.
+type AccountChanges struct {
+	Address common.Hash // keccak256 of the address
+	KeyChanges[Account]
+}
+
+// SlotChanges are the values of a slot.
+type SlotChanges struct {
+	Address, Slot common.Hash // keccak256 of the address and of the slot
+	KeyChanges[common.Hash]
+}
 
 // KeyChanges are the values of an account or slot in a block, in the order of steps. There is at least one.
 type KeyChanges[V any] struct {

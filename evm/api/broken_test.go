@@ -14,7 +14,6 @@ import (
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 )
@@ -50,8 +49,8 @@ func checkDoNotRunAgain(t *testing.T, within bool) {
 	batch := store.NewBatch()
 	if within {
 		nonce := evm.Account{Exists: true, Nonce: 1000, CodeHash: types.EmptyCodeHash}
-		history := &evm.KeyChanges[evm.Account]{Values: []evm.Step[evm.Account]{{Step: 0, Value: nonce}}, Back: true}
-		settled.PutTraces(batch, 2, &evm.Traces{Changes: &evm.Changes{Transactions: len(made.blocks[2].Transactions()), Accounts: map[common.Hash]*evm.KeyChanges[evm.Account]{sender: history}}})
+		history := evm.KeyChanges[evm.Account]{Values: []evm.Step[evm.Account]{{Step: 0, Value: nonce}}, Back: true}
+		settled.PutTraces(batch, 2, &evm.Traces{Changes: &evm.Changes{Transactions: len(made.blocks[2].Transactions()), Accounts: []evm.AccountChanges{{Address: sender, KeyChanges: history}}}})
 	} else {
 		for _, number := range numbers { // the sender has the nonce of the last block in all
 			batch.Put(accounts, sender[:], number, last)

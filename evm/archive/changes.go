@@ -63,86 +63,110 @@ type keyMarks struct {
 }
 
 func newKeyMarks(changes *evm.Changes) keyMarks {
-	changed := make(map[common.Hash]bool) // accounts, which change with their slots
-	for address, k := range changes.Accounts {
-		if !k.Back {
-			changed[address] = true
+	changed := make(map[common.Hash]struct{}, len(changes.Accounts)) // accounts, which change with their slots
+	for i := range changes.Accounts {
+		if k := &changes.Accounts[i]; !k.Back {
+			changed[k.Address] = struct{}{}
 		}
 	}
-	var slots []evm.SlotPlace
-	for at, k := range changes.Slots {
-		if !k.Back {
-			changed[at.Address] = true
-			slots = append(slots, at)
+	slots := 0
+	for i := range changes.Slots {
+		if k := &changes.Slots[i]; !k.Back {
+			changed[k.Address] = struct{}{}
+			slots++
 		}
 	}
-	m := keyMarks{width: 2, count: make(map[uint32]int, len(changed)+len(slots))}
-	if len(changed)+len(slots) >= manyKeys {
+	m := keyMarks{width: 2, count: make(map[uint32]int, len(changed)+slots)}
+	if len(changed)+slots >= manyKeys {
 		m.width = 3
 	}
 	for address := range changed {
 		m.count[markOf(address, nil, m.width)]++
 	}
-	for _, at := range slots {
-		m.count[markOf(at.Address, &at.Slot, m.width)]++
+	for i := range changes.Slots {
+		if k := &changes.Slots[i]; !k.Back {
+			m.count[markOf(k.Address, &k.Slot, m.width)]++
+		}
 	}
 	return m
 }
 
-// changedKey is a key that step 0 or a transaction has changed.
+// changedKey is a key that step 0 or a transaction has changed: an account or a slot.
 type changedKey struct {
-	mark   uint32
-	name   []byte
-	named  bool // the mark does not tell it apart, or it has no row, as the block has changed it back
-	encode func(dst []byte, named bool) []byte
+	mark    uint32
+	named   bool // the mark does not tell it apart, or it has no row, as the block has changed it back
+	account *evm.AccountChanges
+	slot    *evm.SlotChanges
 }
 
-// keys returns the keys that step 0 or transactions have changed.
-func (m keyMarks) keys(changes *evm.Changes) (keys []changedKey) {
-	add := func(address common.Hash, slot *common.Hash, first int, back bool, encode func(dst []byte, named bool) []byte) {
-		if first > changes.Transactions {
-			return
+func (k changedKey) name() []byte {
+	if k.account != nil {
+		return nameOf(k.account.Address, nil)
+	}
+	return nameOf(k.slot.Address, &k.slot.Slot)
+}
+
+// compare orders keys by their marks, and by their names if these are the same.
+func (k changedKey) compare(other changedKey) int {
+	if k.mark != other.mark {
+		return cmp.Compare(k.mark, other.mark)
+	}
+	return bytes.Compare(k.name(), other.name())
+}
+
+// encode appends the changes of the key up to those of the last of a block's transactions.
+func (k changedKey) encode(dst []byte, transactions int) []byte {
+	if k.account != nil {
+		return appendKeyChanges(dst, &k.account.KeyChanges, transactions, k.named, appendChangedAccount)
+	}
+	return appendKeyChanges(dst, &k.slot.KeyChanges, transactions, k.named, appendChangedSlot)
+}
+
+// keys returns the keys that step 0 or transactions have changed: those that their marks tell apart, and the others.
+func (m keyMarks) keys(changes *evm.Changes) (marked, named []changedKey) {
+	marked = make([]changedKey, 0, len(changes.Accounts)+len(changes.Slots))
+	add := func(k changedKey, first int, back bool) {
+		switch k.named = back || m.count[k.mark] > 1; {
+		case first > changes.Transactions:
+		case k.named:
+			named = append(named, k)
+		default:
+			marked = append(marked, k)
 		}
-		mark := markOf(address, slot, m.width)
-		keys = append(keys, changedKey{mark, nameOf(address, slot), back || m.count[mark] > 1, encode})
 	}
-	for address, k := range changes.Accounts {
-		add(address, nil, k.Values[0].Step, k.Back, func(dst []byte, named bool) []byte {
-			return appendKeyChanges(dst, k, changes.Transactions, named, appendChangedAccount)
-		})
+	for i := range changes.Accounts {
+		k := &changes.Accounts[i]
+		add(changedKey{mark: markOf(k.Address, nil, m.width), account: k}, k.Values[0].Step, k.Back)
 	}
-	for at, k := range changes.Slots {
-		add(at.Address, &at.Slot, k.Values[0].Step, k.Back, func(dst []byte, named bool) []byte {
-			return appendKeyChanges(dst, k, changes.Transactions, named, appendChangedSlot)
-		})
+	for i := range changes.Slots {
+		k := &changes.Slots[i]
+		add(changedKey{mark: markOf(k.Address, &k.Slot, m.width), slot: k}, k.Values[0].Step, k.Back)
 	}
-	slices.SortFunc(keys, func(a, b changedKey) int { return cmp.Or(cmp.Compare(a.mark, b.mark), bytes.Compare(a.name, b.name)) })
-	return keys
+	slices.SortFunc(marked, changedKey.compare)
+	slices.SortFunc(named, changedKey.compare)
+	return marked, named
 }
 
 // encodeChanges returns a row of transaction_changes.
 func encodeChanges(changes *evm.Changes) []byte {
 	marks := newKeyMarks(changes)
-	var marked, named []changedKey
-	for _, key := range marks.keys(changes) {
-		if key.named {
-			named = append(named, key)
-		} else {
-			marked = append(marked, key)
+	marked, named := marks.keys(changes)
+	const usual = 6 // bytes of a key
+	row := append(make([]byte, 0, usual*(len(marked)+len(named))), byte(marks.width))
+	row = binary.AppendUvarint(row, uint64(len(marked)))
+	for _, key := range marked {
+		for shift := 8 * (marks.width - 1); shift >= 0; shift -= 8 {
+			row = append(row, byte(key.mark>>shift))
 		}
 	}
-	row := binary.AppendUvarint([]byte{byte(marks.width)}, uint64(len(marked)))
 	for _, key := range marked {
-		mark := binary.BigEndian.AppendUint32(nil, key.mark)
-		row = append(row, mark[len(mark)-marks.width:]...)
-	}
-	for _, key := range marked {
-		row = key.encode(row, false)
+		row = key.encode(row, changes.Transactions)
 	}
 	row = binary.AppendUvarint(row, uint64(len(named)))
 	for _, key := range named {
-		row = append(append(row, byte(len(key.name))), key.name...)
-		row = key.encode(row, true)
+		name := key.name()
+		row = append(append(row, byte(len(name))), name...)
+		row = key.encode(row, changes.Transactions)
 	}
 	for _, hash := range slices.SortedFunc(maps.Keys(changes.Codes), common.Hash.Cmp) {
 		row = append(binary.AppendUvarint(row, uint64(len(changes.Codes[hash]))), changes.Codes[hash]...)

@@ -20,8 +20,8 @@ func TestChangesNeedTheState(t *testing.T) {
 	const first = 5 // block with state
 	batch := store.NewBatch()
 	for number := uint64(first - 1); number <= first+1; number++ {
-		changed := &evm.KeyChanges[common.Hash]{Values: []evm.Step[common.Hash]{{Step: 1, Value: common.Hash{1}}}}
-		changes := &evm.Changes{Transactions: 1, Slots: map[evm.SlotPlace]*evm.KeyChanges[common.Hash]{{}: changed}}
+		changed := evm.KeyChanges[common.Hash]{Values: []evm.Step[common.Hash]{{Step: 1, Value: common.Hash{1}}}}
+		changes := &evm.Changes{Transactions: 1, Slots: []evm.SlotChanges{{KeyChanges: changed}}}
 		a.PutTraces(batch, number, &evm.Traces{Changes: changes})
 	}
 	if err := store.Write(t.Context(), batch); err != nil {

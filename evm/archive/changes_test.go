@@ -51,9 +51,10 @@ func TestMarkWidth(t *testing.T) {
 		back  bool
 		want  byte
 	}{{1598, false, 2}, {1599, false, 3}, {5000, true, 2}} {
-		c := &evm.Changes{Slots: make(map[evm.SlotPlace]*evm.KeyChanges[common.Hash])}
+		c := new(evm.Changes)
 		for i := range test.slots {
-			c.Slots[evm.SlotPlace{Slot: common.Hash{byte(i >> 8), byte(i)}}] = &evm.KeyChanges[common.Hash]{Values: []evm.Step[common.Hash]{{Step: 0}}, Back: test.back}
+			changed := evm.KeyChanges[common.Hash]{Values: []evm.Step[common.Hash]{{Step: 0}}, Back: test.back}
+			c.Slots = append(c.Slots, evm.SlotChanges{Slot: common.Hash{byte(i >> 8), byte(i)}, KeyChanges: changed})
 		}
 		if row := encodeChanges(c); row[0] != test.want {
 			t.Errorf("%d slots, changed back: %v: marks of %d bytes, want %d", test.slots, test.back, row[0], test.want)
@@ -75,14 +76,15 @@ func (m *changesMet) add(n changesMet) {
 // checkChanges compares the stored changes of a block with those of the model.
 func checkChanges(t *testing.T, g *grower, a *Archive, number int) (met changesMet) {
 	t.Helper()
-	want := g.blocks[number].Traces.Changes
+	made := g.blocks[number].Traces.Changes
 	got, err := a.Changes(t.Context(), uint64(number))
-	if err != nil || (got == nil) != (want == nil) {
-		t.Fatalf("block %d: the changes are %+v, %v, want %+v", number, got, err, want)
+	if err != nil || (got == nil) != (made == nil) {
+		t.Fatalf("block %d: the changes are %+v, %v, want %+v", number, got, err, made)
 	}
-	if want == nil {
+	if made == nil {
 		return changesMet{unsaid: 1}
 	}
+	want := wantedOf(made)
 	met = changesMet{blocks: 1, named: len(got.named), codes: len(want.Codes)}
 	keys := len(g.blocks[number].Accounts)
 	for _, changed := range g.blocks[number].Slots {
@@ -99,16 +101,16 @@ func checkChanges(t *testing.T, g *grower, a *Archive, number int) (met changesM
 		for i := range grownAccounts {
 			address := g.nth("account", i)
 			checkChangedAccount(t, got, want, number, address, step)
-			if g.blocks[number].Accounts[address] == nil && g.states[number].accounts[address] != nil && want.Accounts[address] == nil && got.find(address, nil, step).changed {
+			if g.blocks[number].Accounts[address] == nil && g.states[number].accounts[address] != nil && len(want.accounts[address].Values) == 0 && got.find(address, nil, step).changed {
 				met.alike++
 			}
 			for j := range grownSlots {
-				checkChangedSlot(t, got, want, number, evm.SlotPlace{Address: address, Slot: g.nth("slot", j)}, step)
+				checkChangedSlot(t, got, want, number, slotPlace{address, g.nth("slot", j)}, step)
 			}
 		}
-		for at := range want.Slots {
+		for at := range want.slots {
 			checkChangedSlot(t, got, want, number, at, step)
-			checkChangedSlot(t, got, want, number, evm.SlotPlace{Address: at.Slot, Slot: at.Address}, step) // has the same mark
+			checkChangedSlot(t, got, want, number, slotPlace{at.slot, at.address}, step) // has the same mark
 		}
 	}
 	for n := range 20 {
@@ -122,9 +124,9 @@ func checkChanges(t *testing.T, g *grower, a *Archive, number int) (met changesM
 	return met
 }
 
-func checkChangedAccount(t *testing.T, got *Changes, want *evm.Changes, number int, address common.Hash, step int) {
+func checkChangedAccount(t *testing.T, got *Changes, want wantedChanges, number int, address common.Hash, step int) {
 	t.Helper()
-	value, changed := valueAt(want.Accounts[address], step)
+	value, changed := valueAt(want.accounts[address], step)
 	account, is, err := got.Account(t.Context(), address, step)
 	if is != changed || err != nil || (account != nil) != value.Exists {
 		t.Fatalf("block %d, step %d: account %x is %+v, changed: %v, %v; want %+v, changed: %v", number, step, address, account, is, err, value, changed)
@@ -134,7 +136,7 @@ func checkChangedAccount(t *testing.T, got *Changes, want *evm.Changes, number i
 	}
 	// Once it has its last value the account is the one after the block, with the storage root that it has then.
 	hasStorage := account.Root != types.EmptyRootHash
-	if last, _ := valueAt(want.Accounts[address], want.Transactions+1); value == last && account.Root != unknownRoot {
+	if last, _ := valueAt(want.accounts[address], want.Transactions+1); value == last && account.Root != unknownRoot {
 		hasStorage = value.HasStorage
 	}
 	same := evm.Account{Exists: true, HasStorage: hasStorage, Nonce: account.Nonce, Balance: *account.Balance, CodeHash: common.Hash(account.CodeHash)}
@@ -143,11 +145,11 @@ func checkChangedAccount(t *testing.T, got *Changes, want *evm.Changes, number i
 	}
 }
 
-func checkChangedSlot(t *testing.T, got *Changes, want *evm.Changes, number int, at evm.SlotPlace, step int) {
+func checkChangedSlot(t *testing.T, got *Changes, want wantedChanges, number int, at slotPlace, step int) {
 	t.Helper()
-	value, changed := valueAt(want.Slots[at], step)
-	if word, is, err := got.Slot(t.Context(), at.Address, at.Slot, step); word != value || is != changed || err != nil {
-		t.Fatalf("block %d, step %d: slot %x of %x is %x, changed: %v, %v; want %x, changed: %v", number, step, at.Slot, at.Address, word, is, err, value, changed)
+	value, changed := valueAt(want.slots[at], step)
+	if word, is, err := got.Slot(t.Context(), at.address, at.slot, step); word != value || is != changed || err != nil {
+		t.Fatalf("block %d, step %d: slot %x of %x is %x, changed: %v, %v; want %x, changed: %v", number, step, at.slot, at.address, word, is, err, value, changed)
 	}
 }
 

@@ -43,17 +43,14 @@ func (g *grower) traces(state *stateModel, delta *evm.Delta, transactions int) *
 // after it.
 func (g *grower) changes(state *stateModel, delta *evm.Delta, transactions int) *evm.Changes {
 	before := g.before()
-	c := &evm.Changes{
-		Transactions: transactions, Accounts: make(map[common.Hash]*evm.KeyChanges[evm.Account]),
-		Slots: make(map[evm.SlotPlace]*evm.KeyChanges[common.Hash]), Codes: make(map[common.Hash][]byte),
-	}
+	c := &evm.Changes{Transactions: transactions, Codes: make(map[common.Hash][]byte)}
 	for i := range grownAccounts {
 		address := g.nth("account", i)
 		hasStorage := before.accounts[address] != nil && before.accounts[address].Root != types.EmptyRootHash
 		first, last := accountWithin(before.accounts[address], hasStorage), accountWithin(state.accounts[address], hasStorage)
 		if first != last || g.within.IntN(6) == 0 {
 			h := historyBetween(g, first, last, transactions, func() evm.Account { return g.accountWithin(first, last, hasStorage) })
-			c.Accounts[address] = h
+			c.Accounts = append(c.Accounts, evm.AccountChanges{Address: address, KeyChanges: h})
 			g.addCodes(c.Codes, h, first, last)
 		}
 		places := slices.SortedFunc(maps.Keys(delta.Slots[address]), common.Hash.Cmp)
@@ -64,9 +61,10 @@ func (g *grower) changes(state *stateModel, delta *evm.Delta, transactions int) 
 		}
 		for _, slot := range places {
 			first, last := before.slots[address][slot], state.slots[address][slot]
-			c.Slots[evm.SlotPlace{Address: address, Slot: slot}] = historyBetween(g, first, last, transactions, func() common.Hash {
+			h := historyBetween(g, first, last, transactions, func() common.Hash {
 				return [...]common.Hash{first, last, {}, common.Hash(g.bytesWithin(32)), {31: g.bytesWithin(1)[0]}}[g.within.IntN(5)]
 			})
+			c.Slots = append(c.Slots, evm.SlotChanges{Address: address, Slot: slot, KeyChanges: h})
 		}
 	}
 	return c
@@ -74,8 +72,8 @@ func (g *grower) changes(state *stateModel, delta *evm.Delta, transactions int) 
 
 // historyBetween makes the history of a value that is first before the block and last after it. value makes values between
 // them, which may be one of these.
-func historyBetween[V comparable](g *grower, first, last V, transactions int, value func() V) *evm.KeyChanges[V] {
-	h := &evm.KeyChanges[V]{Back: first == last}
+func historyBetween[V comparable](g *grower, first, last V, transactions int, value func() V) evm.KeyChanges[V] {
+	h := evm.KeyChanges[V]{Back: first == last}
 	least := 1
 	if h.Back {
 		least = 2
@@ -138,7 +136,7 @@ func (g *grower) accountWithin(first, last evm.Account, hasStorage bool) evm.Acc
 func codeWithin(n int) []byte { return fmt.Appendf(nil, "code %d", n) }
 
 // addCodes adds the codes that an account has only within the block.
-func (g *grower) addCodes(to map[common.Hash][]byte, h *evm.KeyChanges[evm.Account], first, last evm.Account) {
+func (g *grower) addCodes(to map[common.Hash][]byte, h evm.KeyChanges[evm.Account], first, last evm.Account) {
 	for n := range 20 {
 		code := codeWithin(n)
 		hash := crypto.Keccak256Hash(code)
@@ -159,14 +157,32 @@ func (g *grower) bytesWithin(n int) []byte {
 }
 
 // valueAt returns the last value of a history up to a step.
-func valueAt[V comparable](h *evm.KeyChanges[V], step int) (value V, changed bool) {
-	if h == nil {
-		return value, false
-	}
+func valueAt[V comparable](h evm.KeyChanges[V], step int) (value V, changed bool) {
 	for _, s := range h.Values {
 		if s.Step <= step {
 			value, changed = s.Value, true
 		}
 	}
 	return value, changed
+}
+
+// slotPlace is where a slot is in the state.
+type slotPlace struct{ address, slot common.Hash }
+
+// wantedChanges are the changes of a block by what has changed.
+type wantedChanges struct {
+	*evm.Changes
+	accounts map[common.Hash]evm.KeyChanges[evm.Account]
+	slots    map[slotPlace]evm.KeyChanges[common.Hash]
+}
+
+func wantedOf(c *evm.Changes) wantedChanges {
+	w := wantedChanges{c, make(map[common.Hash]evm.KeyChanges[evm.Account]), make(map[slotPlace]evm.KeyChanges[common.Hash])}
+	for _, k := range c.Accounts {
+		w.accounts[k.Address] = k.KeyChanges
+	}
+	for _, k := range c.Slots {
+		w.slots[slotPlace{k.Address, k.Slot}] = k.KeyChanges
+	}
+	return w
 }

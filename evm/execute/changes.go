@@ -14,54 +14,18 @@ import (
 // values are compared at the end of the step. It belongs to one block.
 type changeRecorder struct {
 	state    *state.StateDB
-	accounts map[common.Address]*recordedAccount
-	slots    map[warmSlot]*recordedSlot
+	accounts recordedKeys[common.Address, evm.Account]
+	slots    recordedKeys[warmSlot, common.Hash]
 	codes    map[common.Hash][]byte  // that accounts got
 	written  map[common.Address]bool // accounts whose slots an earlier step has changed
-
-	touchedAccounts []*recordedAccount // in the current step
-	touchedSlots    []*recordedSlot
 	// wiped means that an account was destroyed whose slots had values. That its slots are zero from then on cannot be said
 	// without naming each of them.
 	wiped bool
 }
 
-type recordedAccount struct {
-	address common.Address
-	recordedKey[evm.Account]
-}
-
-type recordedSlot struct {
-	warmSlot
-	recordedKey[common.Hash]
-}
-
-// recordedKey has the values that an account or slot had after the steps that changed it.
-type recordedKey[V comparable] struct {
-	first, last V
-	touched     bool // in the current step
-	values      []evm.Step[V]
-}
-
-// end ends a step, with the value that it leaves.
-func (k *recordedKey[V]) end(step int, value V) {
-	k.touched = false
-	if value != k.last {
-		k.last, k.values = value, append(k.values, evm.Step[V]{Step: step, Value: value})
-	}
-}
-
-// recorded returns the values, or nil if there are none.
-func (k *recordedKey[V]) recorded() *evm.KeyChanges[V] {
-	if len(k.values) == 0 {
-		return nil
-	}
-	return &evm.KeyChanges[V]{Values: k.values, Back: k.first == k.last}
-}
-
 func newChangeRecorder(statedb *state.StateDB) *changeRecorder {
 	return &changeRecorder{
-		state: statedb, accounts: make(map[common.Address]*recordedAccount), slots: make(map[warmSlot]*recordedSlot),
+		state: statedb, accounts: newRecordedKeys[common.Address, evm.Account](), slots: newRecordedKeys[warmSlot, common.Hash](),
 		codes: make(map[common.Hash][]byte), written: make(map[common.Address]bool),
 	}
 }
@@ -77,52 +41,51 @@ func (e *Executor) recorderOf(header *types.Header, statedb *state.StateDB) *cha
 	return newChangeRecorder(statedb)
 }
 
-// touchAccount notes that an account may be about to change. A nil recorder ignores it.
+// touchAccount notes that the nonce or the balance of an account may be about to change, and with them whether it exists. A nil
+// recorder ignores it.
 func (c *changeRecorder) touchAccount(address common.Address) {
-	if c == nil {
-		return
-	}
-	k := c.accounts[address]
-	if k == nil {
-		k = &recordedAccount{address: address}
-		k.first = c.account(address)
-		k.last = k.first
-		c.accounts[address] = k
-	}
-	if !k.touched {
-		k.touched = true
-		c.touchedAccounts = append(c.touchedAccounts, k)
+	if c != nil {
+		c.touchAccountAs(address, touched)
 	}
 }
 
-// touchSlot is touchAccount for a slot.
-func (c *changeRecorder) touchSlot(address common.Address, slot common.Hash) {
-	if c == nil {
-		return
-	}
-	at := warmSlot{address, slot}
-	k := c.slots[at]
-	if k == nil {
-		k = &recordedSlot{warmSlot: at}
-		k.first = c.state.GetState(address, slot)
-		k.last = k.first
-		c.slots[at] = k
-	}
-	if !k.touched {
-		k.touched = true
-		c.touchedSlots = append(c.touchedSlots, k)
+// touchCode is touchAccount for all that an account has.
+func (c *changeRecorder) touchCode(address common.Address) {
+	if c != nil {
+		c.touchAccountAs(address, touchedCode)
 	}
 }
 
-// account returns an account as it is.
-func (c *changeRecorder) account(address common.Address) evm.Account {
+func (c *changeRecorder) touchAccountAs(address common.Address, as touch) {
+	if k, isNew := c.accounts.touch(address, as); isNew {
+		k.first = c.account(address, evm.Account{}, as)
+		k.last = k.first
+	}
+}
+
+// touchSlot notes that a slot may have changed from a value. A nil recorder ignores it.
+func (c *changeRecorder) touchSlot(address common.Address, slot, before common.Hash) {
+	if c == nil {
+		return
+	}
+	if k, isNew := c.slots.touch(warmSlot{address, slot}, touched); isNew {
+		k.first, k.last = before, before
+	}
+}
+
+// account returns an account as it is, given what it was before the step, or nothing, and how the step has touched it.
+func (c *changeRecorder) account(address common.Address, last evm.Account, as touch) evm.Account {
 	if !c.state.Exist(address) {
 		return evm.Account{}
 	}
-	return evm.Account{
-		Exists: true, HasStorage: isStored(c.state.GetStorageRoot(address)),
-		Nonce: c.state.GetNonce(address), Balance: *c.state.GetBalance(address), CodeHash: c.state.GetCodeHash(address),
+	account := evm.Account{
+		Exists: true, HasStorage: last.HasStorage,
+		Nonce: c.state.GetNonce(address), Balance: *c.state.GetBalance(address), CodeHash: last.CodeHash,
 	}
+	if as == touchedCode || !last.Exists {
+		account.HasStorage, account.CodeHash = isStored(c.state.GetStorageRoot(address)), c.state.GetCodeHash(address)
+	}
+	return account
 }
 
 // end ends a step, after the state was finalised.
@@ -130,23 +93,21 @@ func (c *changeRecorder) end(step int) {
 	if c == nil {
 		return
 	}
-	for _, k := range c.touchedAccounts {
-		before, after := k.last, c.account(k.address)
-		if before.Exists && !after.Exists && (before.HasStorage || c.written[k.address]) {
+	for k, as := range c.accounts.takeTouched() {
+		before, after := k.last, c.account(k.at, k.last, as)
+		if before.Exists && !after.Exists && (before.HasStorage || c.written[k.at]) {
 			c.wiped = true
 		}
 		if after.CodeHash != before.CodeHash && after.Exists {
-			c.codes[after.CodeHash] = c.state.GetCode(k.address)
+			c.codes[after.CodeHash] = c.state.GetCode(k.at)
 		}
-		k.end(step, after)
+		c.accounts.end(k, step, after)
 	}
-	for _, k := range c.touchedSlots {
-		k.end(step, c.state.GetState(k.address, k.slot))
-		if len(k.values) == 1 {
-			c.written[k.address] = true
+	for k := range c.slots.takeTouched() {
+		if c.slots.end(k, step, c.state.GetState(k.at.address, k.at.slot)); k.steps == 1 {
+			c.written[k.at.address] = true
 		}
 	}
-	c.touchedAccounts, c.touchedSlots = c.touchedAccounts[:0], c.touchedSlots[:0]
 }
 
 // recorded returns all changes, once all steps have ended, or nil if they cannot be said.
@@ -156,36 +117,35 @@ func (c *changeRecorder) recorded(transactions int) *evm.Changes {
 	}
 	changes := &evm.Changes{
 		Transactions: transactions,
-		Accounts:     make(map[common.Hash]*evm.KeyChanges[evm.Account], len(c.accounts)),
-		Slots:        make(map[evm.SlotPlace]*evm.KeyChanges[common.Hash], len(c.slots)),
+		Accounts:     make([]evm.AccountChanges, 0, len(c.accounts.keys)),
+		Slots:        make([]evm.SlotChanges, 0, len(c.slots.keys)),
 		Codes:        make(map[common.Hash][]byte),
 	}
-	for address, k := range c.accounts {
-		recorded := k.recorded()
-		if recorded == nil {
-			continue
-		}
-		changes.Accounts[evm.HashAddress(address)] = recorded
-		for _, step := range recorded.Values {
-			hash := step.Value.CodeHash
+	for k, values := range c.accounts.changed() {
+		changes.Accounts = append(changes.Accounts, evm.AccountChanges{
+			Address: evm.HashAddress(k.at), KeyChanges: evm.KeyChanges[evm.Account]{Values: values, Back: k.first == k.last},
+		})
+		for i := range values {
+			hash := values[i].Value.CodeHash
 			if code := c.codes[hash]; len(code) > 0 && hash != k.first.CodeHash && hash != k.last.CodeHash {
 				changes.Codes[hash] = code
 			}
 		}
 	}
-	for at, k := range c.slots {
-		if recorded := k.recorded(); recorded != nil {
-			changes.Slots[evm.SlotPlace{Address: evm.HashAddress(at.address), Slot: evm.HashSlot(at.slot)}] = recorded
-		}
+	for k, values := range c.slots.changed() {
+		changes.Slots = append(changes.Slots, evm.SlotChanges{
+			Address: evm.HashAddress(k.at.address), Slot: evm.HashSlot(k.at.slot),
+			KeyChanges: evm.KeyChanges[common.Hash]{Values: values, Back: k.first == k.last},
+		})
 	}
 	return changes
 }
 
-// The methods below tell the recorder what may change.
+// The methods below tell the recorder what may change, and of slots what may have changed.
 
 // CreateAccount implements vm.StateDB.
 func (s *collidingState) CreateAccount(address common.Address) {
-	s.changes.touchAccount(address)
+	s.changes.touchCode(address)
 	s.StateDB.CreateAccount(address)
 }
 
@@ -209,18 +169,19 @@ func (s *collidingState) SetNonce(address common.Address, nonce uint64, reason t
 
 // SetCode implements vm.StateDB.
 func (s *collidingState) SetCode(address common.Address, code []byte, reason tracing.CodeChangeReason) []byte {
-	s.changes.touchAccount(address)
+	s.changes.touchCode(address)
 	return s.StateDB.SetCode(address, code, reason)
 }
 
 // SetState implements vm.StateDB.
 func (s *collidingState) SetState(address common.Address, slot, value common.Hash) common.Hash {
-	s.changes.touchSlot(address, slot)
-	return s.StateDB.SetState(address, slot, value)
+	before := s.StateDB.SetState(address, slot, value)
+	s.changes.touchSlot(address, slot, before)
+	return before
 }
 
 // SelfDestruct implements vm.StateDB.
 func (s *collidingState) SelfDestruct(address common.Address) {
-	s.changes.touchAccount(address)
+	s.changes.touchCode(address)
 	s.StateDB.SelfDestruct(address)
 }

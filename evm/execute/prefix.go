@@ -135,21 +135,21 @@ func (r *Replay) jumpInto(p prefix, index int) (err error) {
 // list returns the recorded changes in the form of an access list.
 func (c *changeRecorder) list() *bal.ConstructionBlockAccessList {
 	list := bal.NewConstructionBlockAccessList()
-	for address, k := range c.accounts {
+	for k, values := range c.accounts.changed() {
 		code := k.first.CodeHash
-		for _, after := range k.values {
+		for _, after := range values {
 			step, value := uint32(after.Step), after.Value
-			list.BalanceChange(step, address, &value.Balance)
-			list.NonceChange(address, step, value.Nonce)
+			list.BalanceChange(step, k.at, &value.Balance)
+			list.NonceChange(k.at, step, value.Nonce)
 			if value.CodeHash != code {
-				list.CodeChange(address, step, c.codes[value.CodeHash])
+				list.CodeChange(k.at, step, c.codes[value.CodeHash])
 			}
 			code = value.CodeHash
 		}
 	}
-	for at, k := range c.slots {
-		for _, after := range k.values {
-			list.StorageWrite(uint32(after.Step), at.address, at.slot, after.Value)
+	for k, values := range c.slots.changed() {
+		for _, after := range values {
+			list.StorageWrite(uint32(after.Step), k.at.address, k.at.slot, after.Value)
 		}
 	}
 	return list
