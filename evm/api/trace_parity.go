@@ -98,9 +98,10 @@ var (
 	}).Named("TraceFilter", "Which frames are wanted: of some blocks, senders and receivers.")
 )
 
-// traceKinds decodes the list of trace types at position n.
-func traceKinds(args *parameter.Arguments, n int) trace.Kinds {
-	return parameter.Decode(args, n, parseTraceKinds)
+// traceKinds decodes the list of trace types, which is the second parameter of every method that
+// has one.
+func traceKinds(args *parameter.Arguments) trace.Kinds {
+	return parameter.Decode(args, 1, parseTraceKinds)
 }
 
 func parseTraceKinds(raw []byte) (kinds trace.Kinds, err error) {
@@ -273,7 +274,7 @@ func parseTraceAddress(raw []byte) ([]int, error) {
 // exist.
 func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 2)
-	hash, kinds := args.Hash(0), traceKinds(&args, 1)
+	hash, kinds := args.Hash(0), traceKinds(&args)
 	if args.Err != nil {
 		return out, args.Err
 	}
@@ -289,7 +290,7 @@ func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) (
 // exist.
 func (a *API) parityReplayBlock(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 2)
-	id, kinds := args.Block(0), traceKinds(&args, 1)
+	id, kinds := args.Block(0), traceKinds(&args)
 	if args.Err != nil {
 		return out, args.Err
 	}

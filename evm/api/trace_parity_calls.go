@@ -16,7 +16,7 @@ import (
 // parityCall answers trace_call.
 func (a *API) parityCall(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 3, 2)
-	message, kinds, id := parameter.Decode(&args, 0, parseMessage), traceKinds(&args, 1), args.Block(2)
+	message, kinds, id := parameter.Decode(&args, 0, parseMessage), traceKinds(&args), args.Block(2)
 	if args.Err != nil {
 		return out, args.Err
 	}
@@ -52,7 +52,7 @@ func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, e
 // parseTracedMessage decodes [call object, [trace types]].
 func parseTracedMessage(raw []byte) (*tracedMessage, error) {
 	pair := parameter.Read(raw, 2, 2)
-	call := &tracedMessage{parameter.Decode(&pair, 0, parseMessage), traceKinds(&pair, 1)}
+	call := &tracedMessage{parameter.Decode(&pair, 0, parseMessage), traceKinds(&pair)}
 	return call, pair.Err
 }
 
@@ -84,7 +84,7 @@ func (a *API) parityCalls(ctx context.Context, id chain.BlockID, options execute
 // latest block.
 func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 2, 2)
-	encoded, kinds := args.Bytes(0), traceKinds(&args, 1)
+	encoded, kinds := args.Bytes(0), traceKinds(&args)
 	if args.Err != nil {
 		return out, args.Err
 	}

@@ -144,7 +144,7 @@ func (h *History) orPruned(number uint64, err error) error {
 
 // setExtent sets where the history begins. It must be in the same batch as the first rows.
 func setExtent(batch kv.Batch, e Extent) {
-	batch.SetPointer(pointerFirst, appendExtent(nil, e))
+	batch.SetPointer(pointerFirst, encodeExtent(e))
 }
 
 // readExtent returns where the history in a store begins.
@@ -176,14 +176,14 @@ func readExtentOf(ctx context.Context, store kv.Reader, pointer string) (e Exten
 	return e, true, nil
 }
 
-// appendExtent appends the value of a pointer. Only if states are older than trie nodes, it has the
-// first block with these.
-func appendExtent(dst []byte, e Extent) []byte {
-	dst = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, e.Blocks), e.State)
+// encodeExtent returns the value of a pointer, which [readExtentOf] decodes. It has the first block
+// with trie nodes only if there are older states without them.
+func encodeExtent(e Extent) []byte {
+	value := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, e.Blocks), e.State)
 	if e.Tries == e.State {
-		return dst
+		return value
 	}
-	return binary.BigEndian.AppendUint64(dst, e.Tries)
+	return binary.BigEndian.AppendUint64(value, e.Tries)
 }
 
 // SetFirst durably moves where the history begins to later blocks. From then on nothing older
@@ -203,7 +203,7 @@ func (a *Archive) SetFirst(ctx context.Context, e Extent) error {
 	}
 	batch := a.store.NewBatch()
 	setExtent(batch, e)
-	batch.SetPointer(pointerRemoved, appendExtent(nil, removed.Earliest(now)))
+	batch.SetPointer(pointerRemoved, encodeExtent(removed.Earliest(now)))
 	if err := a.writeDurably(ctx, batch); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (a *Archive) SetRemoved(ctx context.Context, e Extent) error {
 		return err
 	}
 	batch := a.store.NewBatch()
-	batch.SetPointer(pointerRemoved, appendExtent(nil, e))
+	batch.SetPointer(pointerRemoved, encodeExtent(e))
 	if added && lowest >= from.Blocks && lowest < e.Blocks {
 		SetOlder(batch, e.Blocks)
 	}

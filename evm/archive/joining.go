@@ -144,6 +144,6 @@ func SetRange(batch kv.Batch, e Extent, settled chain.Ref, removed *Extent) {
 	setExtent(batch, e)
 	rows.SetSettled(batch, settled)
 	if removed != nil {
-		batch.SetPointer(pointerRemoved, appendExtent(nil, *removed))
+		batch.SetPointer(pointerRemoved, encodeExtent(*removed))
 	}
 }

@@ -38,7 +38,7 @@ func (g *generations) get(key []byte) ([]byte, bool) {
 	value := row.Value()
 	if !g.young.Put(hash, key, row.Since(), value) {
 		value = bytes.Clone(value) // its generation is dropped
-		g.putAged(hash, key, value, row.Since())
+		g.putAged(key, value, row.Since())
 	}
 	return value, true
 }
@@ -47,7 +47,7 @@ func (g *generations) get(key []byte) ([]byte, bool) {
 func (g *generations) set(key, value []byte, block uint64) {
 	hash := maphash.Bytes(g.seed, key)
 	if !g.young.Put(hash, key, block, value) {
-		g.putAged(hash, key, value, block)
+		g.putAged(key, value, block)
 	}
 }
 
@@ -62,7 +62,7 @@ func (g *generations) remember(key, value []byte, missed uint64) {
 
 // putAged makes the young generation the old one, and puts a value into the new young one. What is
 // not settled stays young.
-func (g *generations) putAged(hash uint64, key, value []byte, block uint64) {
+func (g *generations) putAged(key, value []byte, block uint64) {
 	type entry struct {
 		key, value []byte
 		block      uint64

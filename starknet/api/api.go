@@ -41,22 +41,22 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 		rollupEvents, starknetEvents,
 		{
 			Name: "starknet_specVersion", Summary: "Returns the version of the Starknet specification that answers follow.", ByName: true,
-			Result: result("result", schema.String),
+			Result: result(schema.String),
 			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: constant(jsonrpc.AppendString(nil, a.version.spec)),
 		},
 		{
 			Name: "starknet_chainId", Summary: "Returns the chain's identifier.", ByName: true,
-			Result: result("result", feltSchema),
+			Result: result(feltSchema),
 			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: constant(appendFelt(nil, starknet.FeltOfText(a.chain.ID()))),
 		},
 		{
 			Name: "starknet_blockNumber", Summary: "Returns the number of the latest block.", ByName: true,
-			Result: result("result", schema.Unsigned), Errors: emptyErrors,
+			Result: result(schema.Unsigned), Errors: emptyErrors,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.blockNumber,
 		},
 		{
 			Name: "starknet_blockHashAndNumber", Summary: "Returns the hash and the number of the latest block.", ByName: true,
-			Result: result("result", schema.Object(schema.Members{"block_hash": feltSchema, "block_number": schema.Unsigned}, nil)), Errors: emptyErrors,
+			Result: result(schema.Object(schema.Members{"block_hash": feltSchema, "block_number": schema.Unsigned}, nil)), Errors: emptyErrors,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.blockHashAndNumber,
 		},
 		{
@@ -64,7 +64,7 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 			Params: []jsonrpc.Param{{
 				Name: "block_id", Summary: "The block.", Schema: blockSchema, Required: true, Example: a.example((*sample).blockID),
 			}},
-			Result: result("result", blockResultSchema), Errors: blockErrors,
+			Result: result(blockResultSchema), Errors: blockErrors,
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getBlockWithTxHashes,
 		},
 		{
@@ -73,7 +73,7 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 				Name: "transaction_hash", Summary: "The hash of the transaction.", Schema: feltSchema, Required: true,
 				Example: a.example(func(s *sample) any { return s.transaction.String() }),
 			}},
-			Result: result("result", receiptSchema), Errors: errorsOf(errTransactionNotFound, events.NoBlocks()),
+			Result: result(receiptSchema), Errors: errorsOf(errTransactionNotFound, events.NoBlocks()),
 			Cost: jsonrpc.Light(10), Concerns: jsonrpc.AnyContract, Handler: a.getTransactionReceipt,
 		},
 	}
@@ -84,8 +84,8 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 	return jsonrpc.NewMethods(all...)
 }
 
-func result(name string, s *schema.Schema) jsonrpc.Result {
-	return jsonrpc.Result{Name: name, Schema: s}
+func result(s *schema.Schema) jsonrpc.Result {
+	return jsonrpc.Result{Name: "result", Schema: s}
 }
 
 // translate returns the error of the specification for an internal one.
