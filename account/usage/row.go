@@ -46,8 +46,6 @@ type hour uint32
 
 func hourOf(t time.Time) hour { return hour(max(0, t.Unix()) / 3600) }
 
-func (h hour) time() time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
-
 func (h hour) period() uint32 { return uint32(h) / periodHours }
 
 func flushPartition(by share) []byte {

@@ -43,10 +43,6 @@ const (
 	pointerStartSource = "start_source" // where the rows of a start come from: [Beginning.Source]
 )
 
-// Pointers lists the pointers that every EVM network has, for code that inspects the whole
-// store.
-func Pointers() []string { return append(rows.Pointers(), pointerGenesis) }
-
 // slotKey returns the partition of a storage slot.
 func slotKey(address, slot common.Hash) (key [2 * common.HashLength]byte) {
 	appendSlotKey(key[:0], address, slot)

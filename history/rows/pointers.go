@@ -22,10 +22,6 @@ const (
 	pointerRewind  = "rewind"  // number and hash of the block that the last rewind goes back to
 )
 
-// Pointers returns the names of the pointers that every network with blocks has, for tools
-// that go through a whole store.
-func Pointers() []string { return []string{pointerFormat, pointerSettled} }
-
 // Format returns the format of the store's contents, or kv.ErrNotFound if it is empty.
 func Format(ctx context.Context, store kv.Reader) (string, error) {
 	format, err := store.Pointer(ctx, pointerFormat)
