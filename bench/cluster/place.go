@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -263,16 +261,7 @@ const (
 
 // readCounts reads the metrics of a reader.
 func readCounts(ctx context.Context, url string) (c counts, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return c, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return c, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	text, err := node.Get(ctx, url)
 	if err != nil {
 		return c, err
 	}

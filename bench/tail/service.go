@@ -230,7 +230,7 @@ func (s *served) trace(ctx context.Context, path string) (wait func()) {
 	go func() {
 		defer close(done)
 		time.Sleep(s.options.length / 2)
-		trace, err := get(ctx, "http://"+s.operator+"/debug/pprof/trace?seconds=5")
+		trace, err := node.Get(ctx, "http://"+s.operator+"/debug/pprof/trace?seconds=5")
 		if err == nil {
 			err = os.WriteFile(path, trace, 0o600)
 		}
@@ -239,23 +239,6 @@ func (s *served) trace(ctx context.Context, path string) (wait func()) {
 		}
 	}()
 	return func() { <-done }
-}
-
-func get(ctx context.Context, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: status %s", url, response.Status)
-	}
-	return answer, err
 }
 
 // tasks are what happens beside look-ups.
