@@ -153,8 +153,13 @@ func (i *imported) importFile(ctx context.Context, path string, show family.Show
 	if err == nil && !passed {
 		err = i.importer.Import(ctx, f)
 	}
+	return inFile(path, err)
+}
+
+// inFile adds the path of a file to an error of importing its blocks, unless the error names it already.
+func inFile(path string, err error) error {
 	if about := (*file.Error)(nil); err == nil || errors.As(err, &about) {
-		return err // it names the file
+		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

@@ -26,7 +26,7 @@ func (i *imported) importOlder(ctx context.Context, files []file.Listed, show fa
 		}
 		transactions, err := i.addOlder(ctx, f.Path, show)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Path, err)
+			return err
 		}
 		now := i.archive.Extent().Blocks
 		added := i.older.add(first, now, transactions)
@@ -51,7 +51,8 @@ func (i *imported) addOlder(ctx context.Context, path string, show family.Show) 
 	if err != nil {
 		return 0, err
 	}
-	return ingest.AddOlder(ctx, i.archive, executor, blocks)
+	transactions, err = ingest.AddOlder(ctx, i.archive, executor, blocks)
+	return transactions, inFile(path, err)
 }
 
 // olderBlocks counts the blocks before the first one that were added.

@@ -1,9 +1,12 @@
 package network
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"ashlar/evm/era"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
 	"ashlar/internal/vectors"
@@ -47,8 +50,19 @@ func TestOlderBlocksAreCounted(t *testing.T) {
 	if err := loading.Close(); err != nil {
 		t.Fatal(err)
 	}
+	history := filepath.Join(folder, "history")
+	checksums := filepath.Join(history, era.ChecksumsName)
+	if err := os.WriteFile(checksums, []byte(strings.Repeat("0", 64)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := imports(t, later, genesis, history); err == nil || strings.Count(err.Error(), history) != 1 {
+		t.Errorf("a history file with another checksum: %v, expected an error that names the file once", err)
+	}
+	if err := os.Remove(checksums); err != nil {
+		t.Fatal(err)
+	}
 	// The snapshot has the blocks 1744 to 2000.
-	done, _, err := imports(t, later, genesis, filepath.Join(folder, "history"))
+	done, _, err := imports(t, later, genesis, history)
 	if err != nil || done.Blocks != 1743+1000 || done.Skipped != 258 {
 		t.Errorf("%d blocks were added and %d skipped, %v, expected 2743 and 258: the genesis, and 1744 to 2000", done.Blocks, done.Skipped, err)
 	}
