@@ -97,20 +97,21 @@ type days struct {
 
 // holding returns the memory held by an account, or by a key without one.
 func (d *days) holding(who holder) *limit.Holding {
-	if found, ok := d.holdings.Load(who); ok {
-		return found.(*limit.Holding)
-	}
-	made, _ := d.holdings.LoadOrStore(who, new(limit.Holding))
-	return made.(*limit.Holding)
+	return entry[limit.Holding](&d.holdings, who)
 }
 
 // day returns the daily count of a key or an account, by its ID.
 func day(all *sync.Map, id any) *limit.Day {
-	if found, ok := all.Load(id); ok {
-		return found.(*limit.Day)
+	return entry[limit.Day](all, id)
+}
+
+// entry returns the value of a key in a map of *T, to which it adds a zero T if there is none.
+func entry[T any](all *sync.Map, key any) *T {
+	if found, ok := all.Load(key); ok {
+		return found.(*T)
 	}
-	made, _ := all.LoadOrStore(id, new(limit.Day))
-	return made.(*limit.Day)
+	made, _ := all.LoadOrStore(key, new(T))
+	return made.(*T)
 }
 
 // of returns the caller for a key. A key whose limits have changed keeps the rest of its

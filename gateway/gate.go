@@ -89,9 +89,9 @@ func (g *gate) unknown(ctx context.Context) error {
 	return nil
 }
 
-// run waits for a slot and makes an answer, which follows out. The exchange has spent the
+// run waits for a slot and calls answer, which appends to out. The exchange has spent the
 // credits for it. It keeps the slot until [exchange.leave].
-func (g *gate) run(ctx context.Context, e *exchange, weight jsonrpc.Weight, out []byte, make func() ([]byte, error)) ([]byte, error) {
+func (g *gate) run(ctx context.Context, e *exchange, weight jsonrpc.Weight, out []byte, answer func() ([]byte, error)) ([]byte, error) {
 	pool, share := g.light, &e.caller.light
 	switch weight {
 	case jsonrpc.HeavyWeight:
@@ -116,7 +116,7 @@ func (g *gate) run(ctx context.Context, e *exchange, weight jsonrpc.Weight, out 
 			e.caller.usage.Spent(e.series, e.credits)
 		}
 	}()
-	result, err := make()
+	result, err := answer()
 	if r := g.lacked(err); r != nil {
 		free = true
 		e.giveBack()
