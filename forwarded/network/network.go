@@ -160,16 +160,20 @@ func (n *network) Run(ctx context.Context) error {
 // storeChainID stores the ID of the chain as soon as it is known, because the stored answers
 // are of that chain.
 func (n *network) storeChainID(ctx context.Context) error {
+	if n.stored != 0 {
+		return nil
+	}
 	task := retry.New("store the chain's ID", n.log)
 	return task.Keep(ctx, func(ctx context.Context) error {
-		for n.stored == 0 {
+		for {
 			changed := n.pool.Changed()
 			if id := n.pool.ChainID(); id != 0 {
 				if err := n.archive.SetChainID(ctx, id); err != nil {
 					return err
 				}
 				n.log.Info("the chain is known", "chain_id", id)
-				break
+				task.Succeeded()
+				return nil
 			}
 			select {
 			case <-changed:
@@ -177,8 +181,6 @@ func (n *network) storeChainID(ctx context.Context) error {
 				return nil
 			}
 		}
-		task.Succeeded()
-		return nil
 	})
 }
 
