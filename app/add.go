@@ -73,10 +73,11 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 		err = s.serveOnly(c, append(slices.Clone(served), n))
 	}
 	if err != nil {
-		if n != nil {
-			err = errors.Join(err, n.Close())
+		if n == nil {
+			return err
 		}
-		if n != nil && leftOut {
+		err = errors.Join(err, n.Close())
+		if leftOut {
 			left.Why = NewUnserved(name, err).Why
 			s.leftOut.leaveOut(left)
 		}
