@@ -81,7 +81,7 @@ func (n *Network) show(shown *site.Network, status *family.Status, behind time.D
 	shown.Chain = cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10))
 	shown.First, shown.FirstState, shown.FirstProof = status.First, status.FirstState, status.FirstProof
 	shown.Settled, shown.Disk = status.Settled, status.DiskBytes
-	shown.Head, shown.HeadHash, shown.HeadTime = status.Head, status.HeadHash, time.Unix(int64(status.HeadTime), 0)
+	shown.Head, shown.HeadTime = status.Head, time.Unix(int64(status.HeadTime), 0)
 	shown.History, shown.HeadResult = presented.History, presented.HeadResult(status.Head)
 	if fork := status.UnknownFork; fork != nil {
 		shown.Warning = fork.Warning(time.Now())

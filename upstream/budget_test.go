@@ -17,7 +17,7 @@ func TestPollsAreCounted(t *testing.T) {
 	for _, method := range []string{"eth_chainId", "eth_getBlockByNumber", "eth_getBalance"} {
 		sent += f.asked(method)
 	}
-	if today := p.Status()[0].Today; today < uint64(sent) {
+	if today := spentToday(p.nodes[0]); today < uint64(sent) {
 		t.Errorf("%d units are spent, %d calls were made", today, sent)
 	}
 }
@@ -50,9 +50,16 @@ func TestBatchesAreCounted(t *testing.T) {
 			t.Errorf("answer %d: %v", i, a.Err)
 		}
 	}
-	if today := p.Status()[0].Today; today > 25 || small.asked("m") > 20 {
+	if today := spentToday(p.nodes[0]); today > 25 || small.asked("m") > 20 {
 		t.Errorf("%d of 25 units are spent, with 5 of a poll and %d calls", today, small.asked("m"))
 	}
+}
+
+// spentToday returns how many units of a node's daily budget are spent.
+func spentToday(n *node) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.day.Used(time.Now())
 }
 
 // awaitDay waits for the next day (UTC) if this one is about to end: units come back then.

@@ -351,7 +351,6 @@ type Status struct {
 	Latency  time.Duration // of its last answer about its head
 	Failures uint64        // requests without an answer
 	Lies     uint64        // answers that no honest node gives
-	Today    uint64        // units of today
 	// Methods are those that were asked for lately, with whether the node has them.
 	Methods map[string]bool
 	// Depth is how many blocks below its head it lacks history; those that are missing are
@@ -365,7 +364,7 @@ func (n *node) status(chainID uint64, now time.Time) Status {
 	defer n.mu.Unlock()
 	s := Status{
 		Name: n.name, Head: n.head, Usable: o.kind == none, Why: o.why, Latency: n.latency, Failures: n.count.failures,
-		Lies: n.count.lies, Today: n.day.Used(now), Methods: make(map[string]bool), Depth: make(map[History]uint64),
+		Lies: n.count.lies, Methods: make(map[string]bool), Depth: make(map[History]uint64),
 	}
 	switch {
 	case o.kind == silent && n.why != "":

@@ -159,8 +159,8 @@ func TestBudget(t *testing.T) {
 	if small.asked("m") != 4 || large.asked("m") != 6 {
 		t.Errorf("asked %d and %d times, expected 4 and 6", small.asked("m"), large.asked("m"))
 	}
-	if s := p.Status(); s[0].Today != 25 {
-		t.Errorf("%d units are spent, expected 25", s[0].Today)
+	if today := spentToday(p.nodes[0]); today != 25 {
+		t.Errorf("%d units are spent, expected 25", today)
 	}
 }
 

@@ -116,7 +116,6 @@ type docsMethodPage struct {
 	Command  string // that sends the example
 	Socket   string // URL for a method that needs a WebSocket
 	From     []*jsonrpc.Param
-	Common   []jsonrpc.Explanation
 }
 
 // showMethod describes one method.

@@ -35,7 +35,6 @@ type Network struct {
 	// FirstProof is the first block whose state can be proven, where that is not the first with state.
 	FirstProof uint64
 	Head       uint64
-	HeadHash   string // with 0x
 	HeadTime   time.Time
 	Settled    uint64        // blocks up to this one cannot be reorganized
 	Disk       int64         // bytes
