@@ -55,18 +55,19 @@ const (
 // Hasher hashes passwords. It is safe for concurrent use.
 type Hasher struct {
 	params Params
-	slots  int // concurrent hashes
 	pool   *limit.Pool
 	absent parsed // checked in place of a missing hash
 }
 
 // NewHasher returns a Hasher that creates hashes with params.
 func NewHasher(params Params) *Hasher {
-	slots := min(max(1, runtime.GOMAXPROCS(0)/2), maxHashing) // leave processors for requests
-	h := &Hasher{params: params, slots: slots, pool: limit.NewPool(slots, maxWaiting)}
+	h := &Hasher{params: params, pool: limit.NewPool(hashesAtOnce(), maxWaiting)}
 	h.absent = parsed{params: params, salt: make([]byte, saltLen), hash: make([]byte, hashLen)}
 	return h
 }
+
+// hashesAtOnce is how many passwords are hashed at the same time. It leaves processors for requests.
+func hashesAtOnce() int { return min(max(1, runtime.GOMAXPROCS(0)/2), maxHashing) }
 
 // Hash returns the hash of a password, in the form to store.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {

@@ -183,8 +183,8 @@ func TestEREUnchecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Unchecked() != 3 || r.Len() != 3 || r.Format() != ERE || !r.HasReceipts() || r.ID() != chain.Blocks[2].Hash() {
-		t.Errorf("the file has %d unchecked proofs, %d blocks, the format %d, receipts: %t, the ID %s", r.Unchecked(), r.Len(), r.Format(), r.HasReceipts(), r.ID())
+	if r.Unchecked() != 3 || r.Len() != 3 || r.format != ERE || !r.HasReceipts() || r.ID() != chain.Blocks[2].Hash() {
+		t.Errorf("the file has %d unchecked proofs, %d blocks, the format %d, receipts: %t, the ID %s", r.Unchecked(), r.Len(), r.format, r.HasReceipts(), r.ID())
 	}
 }
 

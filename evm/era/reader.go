@@ -56,9 +56,6 @@ func Open(in io.ReaderAt, size int64) (*Reader, error) {
 	}, nil
 }
 
-// Format is the file's format.
-func (r *Reader) Format() Format { return r.format }
-
 // Len is how many blocks the file has, at least one.
 func (r *Reader) Len() int { return len(r.blocks) }
 
