@@ -13,7 +13,7 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/history/retention"
 	"ashlar/history/rows"
 	"ashlar/kv"
@@ -190,7 +190,7 @@ func importedAs(t testing.TB, chain testChain, format string) kv.Store {
 }
 
 // keeping imports a chain and removes what is older than a window.
-func keeping(t *testing.T, chain testChain, w retention.Window) *damage.Memory {
+func keeping(t *testing.T, chain testChain, w retention.Window) *audittest.Memory {
 	t.Helper()
 	store := imported(t, chain)
 	a, err := archive.Open(t.Context(), store)
@@ -200,5 +200,5 @@ func keeping(t *testing.T, chain testChain, w retention.Window) *damage.Memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return damage.Read(t, store, archive.Tables())
+	return audittest.Read(t, store, archive.Tables())
 }

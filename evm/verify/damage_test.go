@@ -10,7 +10,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/kv"
 )
 
@@ -23,7 +23,7 @@ var (
 func TestDamage(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	for _, chain := range testChains() {
-		whole := damage.Read(t, imported(t, chain), archive.Tables())
+		whole := audittest.Read(t, imported(t, chain), archive.Tables())
 		random := rand.New(rand.NewPCG(*seed, 0))
 		for _, table := range archive.Tables() {
 			t.Run(chain.name+"/"+table.Name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDamage(t *testing.T) {
 				}
 				for range *damagedRows {
 					row := rows[random.IntN(len(rows))]
-					for _, d := range damage.All(random, whole, table, row, archive.DescribeKey) {
+					for _, d := range audittest.Damage(random, whole, table, row, archive.DescribeKey) {
 						d.Memory.Upward = random.IntN(2) == 0
 						checkFound(t, table, d)
 					}
@@ -47,7 +47,7 @@ func TestDamage(t *testing.T) {
 }
 
 // checkFound checks that damage is found in its table and named by its key.
-func checkFound(t *testing.T, table *kv.Table, d damage.Damaged) {
+func checkFound(t *testing.T, table *kv.Table, d audittest.Damaged) {
 	t.Helper()
 	what := fmt.Sprintf("%s, block %d: %s", archive.DescribeKey(table, d.Keys[0].Partition, d.Keys[0].Sort), table.BlockOf(d.Keys[0].Sort), d.What)
 	report, err := verify.Run(t.Context(), d.Memory, verify.Options{To: audit.Head, Full: true}, nil)

@@ -7,7 +7,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/kv"
 )
 
@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "rewrite testdata/findings.txt")
 // TestFindings compares the findings about damage to the chain of old rules with
 // testdata/findings.txt.
 func TestFindings(t *testing.T) {
-	whole := damage.Read(t, imported(t, testChain{"old rules", oldChain}), archive.Tables())
-	damage.CheckFindings(t, "testdata/findings.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {
+	whole := audittest.Read(t, imported(t, testChain{"old rules", oldChain}), archive.Tables())
+	audittest.CheckFindings(t, "testdata/findings.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {
 		return &mustRun(t, damaged, verify.Options{To: audit.Head, Full: true}).Report
 	})
 }

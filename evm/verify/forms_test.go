@@ -6,7 +6,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/kv"
 )
 
@@ -14,11 +14,11 @@ import (
 // row is found, and so is a damaged row of their trace index.
 func TestOlderForms(t *testing.T) {
 	tables := archive.NamedTables()
-	newest := damage.Read(t, imported(t, testChains()[0]), archive.Tables())
+	newest := audittest.Read(t, imported(t, testChains()[0]), archive.Tables())
 	additional := newest.Rows(tables.TxChanges)[3]
 	for format, traces := range map[string]bool{"ashlar-evm-3": false, "ashlar-evm-3+traces": true, "ashlar-evm-4": false, "ashlar-evm-4+traces": true} {
 		t.Run(format, func(t *testing.T) {
-			whole := damage.Read(t, importedAs(t, testChains()[0], format), archive.Tables())
+			whole := audittest.Read(t, importedAs(t, testChains()[0], format), archive.Tables())
 			options := verify.Options{To: audit.Head, Full: true}
 			if report := mustRun(t, whole, options); !report.Sound {
 				t.Fatal(report.Finding.Text())

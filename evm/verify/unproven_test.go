@@ -12,7 +12,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/history/retention"
 	"ashlar/kv"
 
@@ -25,7 +25,7 @@ import (
 func TestReportOfStates(t *testing.T) {
 	const blocks = 30
 	chain := testChain{"demo", func() (*core.Genesis, []*types.Block, error) { return demoChain(blocks) }}
-	whole := damage.Read(t, imported(t, chain), archive.Tables())
+	whole := audittest.Read(t, imported(t, chain), archive.Tables())
 	proofs := keeping(t, chain, retention.Window{Proofs: 3})                       // of blocks 28 to 30
 	states := keeping(t, chain, retention.Window{Proofs: 3, State: 5, History: 8}) // blocks from 23 on, states from 26 on
 	unsorted := *proofs
@@ -70,7 +70,7 @@ func TestDamageWithoutTrieNodes(t *testing.T) {
 		for _, table := range []*kv.Table{tables.Accounts, tables.Slots} {
 			rows := whole.Rows(table)
 			for range *damagedRows {
-				for _, d := range damage.All(random, whole, table, rows[random.IntN(len(rows))], archive.DescribeKey) {
+				for _, d := range audittest.Damage(random, whole, table, rows[random.IntN(len(rows))], archive.DescribeKey) {
 					d.Memory.Upward = random.IntN(2) == 0
 					report, err := verify.Run(t.Context(), d.Memory, verify.Options{To: audit.Head, Full: true}, nil)
 					if err != nil || report.Sound {
@@ -86,7 +86,7 @@ func TestDamageWithoutTrieNodes(t *testing.T) {
 func TestFindingsWithoutTrieNodes(t *testing.T) {
 	whole := keeping(t, testChain{"old rules", oldChain}, retention.Window{Proofs: 1})
 	whole.Sorted = true
-	damage.CheckFindings(t, "testdata/rebuilt.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {
+	audittest.CheckFindings(t, "testdata/rebuilt.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {
 		return &mustRun(t, damaged, verify.Options{To: audit.Head, Full: true}).Report
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/verify"
 	"ashlar/history/audit"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/core"
@@ -46,7 +46,7 @@ func TestSound(t *testing.T) {
 func TestSample(t *testing.T) {
 	const blocks = 20
 	chain := testChain{"demo", func() (*core.Genesis, []*types.Block, error) { return demoChain(blocks) }}
-	whole := damage.Read(t, imported(t, chain), archive.Tables())
+	whole := audittest.Read(t, imported(t, chain), archive.Tables())
 	if report := mustRun(t, whole, verify.Options{To: audit.Head}); !report.Sound || report.States >= blocks || report.Blocks != blocks+1 {
 		t.Errorf("%+v", report)
 	}
@@ -73,7 +73,7 @@ func TestSample(t *testing.T) {
 
 // TestRange: damage is found if and only if its block is in the range.
 func TestRange(t *testing.T) {
-	whole := damage.Read(t, imported(t, testChains()[0]), archive.Tables())
+	whole := audittest.Read(t, imported(t, testChains()[0]), archive.Tables())
 	for _, table := range archive.Tables() {
 		for _, row := range whole.Rows(table) {
 			if table.BlockOf(row.Sort) != 6 {

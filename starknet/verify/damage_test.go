@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ashlar/history/audit"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/internal/raced"
 	"ashlar/kv"
 	"ashlar/starknet"
@@ -39,7 +39,7 @@ func TestDamage(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	for _, version := range []string{sealedPoseidon, realPedersen, unsealed} {
 		t.Run(version, func(t *testing.T) {
-			whole := damage.Read(t, chainOf(t, version), archive.Tables())
+			whole := audittest.Read(t, chainOf(t, version), archive.Tables())
 			sound := mustRun(t, whole, verify.Options{To: audit.Head})
 			random := rand.New(rand.NewPCG(*seed, 0))
 			for _, table := range archive.Tables() {
@@ -50,7 +50,7 @@ func TestDamage(t *testing.T) {
 				done, seen := 0, 0
 				for range *damagedRows {
 					row := rows[random.IntN(len(rows))]
-					for _, d := range damage.All(random, whole, table, row, archive.DescribeKey) {
+					for _, d := range audittest.Damage(random, whole, table, row, archive.DescribeKey) {
 						done++
 						if checkFound(t, version, table, whole, d, sound.Recomputed) {
 							seen++
@@ -77,7 +77,7 @@ func chainOf(t *testing.T, version string) kv.Store {
 
 // checkFound checks that damage is found in its table and named by its key; or that it cannot be
 // found, or makes a block's hash one that cannot be recomputed. It returns whether it was found.
-func checkFound(t *testing.T, version string, table *kv.Table, whole *damage.Memory, d damage.Damaged, recomputed uint64) bool {
+func checkFound(t *testing.T, version string, table *kv.Table, whole *audittest.Memory, d audittest.Damaged, recomputed uint64) bool {
 	t.Helper()
 	block := table.BlockOf(d.Keys[0].Sort)
 	what := fmt.Sprintf("%s, block %d: %s", archive.DescribeKey(table, d.Keys[0].Partition, d.Keys[0].Sort), block, d.What)

@@ -8,7 +8,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/history/audit"
-	"ashlar/history/audit/damage"
+	"ashlar/history/audit/audittest"
 	"ashlar/history/rows"
 	"ashlar/kv"
 	"ashlar/starknet/archive"
@@ -79,7 +79,7 @@ func TestRealBlocks(t *testing.T) {
 
 // TestRange: damage is found if and only if its block is in the range.
 func TestRange(t *testing.T) {
-	whole := damage.Read(t, appended(t, sealed(t, sealedPoseidon)), archive.Tables())
+	whole := audittest.Read(t, appended(t, sealed(t, sealedPoseidon)), archive.Tables())
 	for _, table := range archive.Tables() {
 		for _, row := range whole.Rows(table) {
 			block := table.BlockOf(row.Sort)

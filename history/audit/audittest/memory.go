@@ -1,5 +1,5 @@
-// Package damage corrupts copies of stores, for the tests of the consistency checks.
-package damage
+// Package audittest corrupts copies of stores, for the tests of the consistency checks.
+package audittest
 
 import (
 	"bytes"

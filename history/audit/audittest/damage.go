@@ -1,4 +1,4 @@
-package damage
+package audittest
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ type Damaged struct {
 	Keys   []kv.Row
 }
 
-// All applies every kind of damage to a row. describe describes a key for messages.
-func All(random *rand.Rand, whole *Memory, table *kv.Table, row kv.Row, describe func(*kv.Table, []byte, uint64) string) []Damaged {
+// Damage applies every kind of damage to a row. describe describes a key for messages.
+func Damage(random *rand.Rand, whole *Memory, table *kv.Table, row kv.Row, describe func(*kv.Table, []byte, uint64) string) []Damaged {
 	all := []Damaged{{"removed", whole.Without(table, row), []kv.Row{row}}}
 	if len(row.Value) > 0 {
 		flipped := row

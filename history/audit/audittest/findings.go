@@ -1,4 +1,4 @@
-package damage
+package audittest
 
 import (
 	"bytes"
