@@ -8,7 +8,6 @@ import (
 	"math/big"
 
 	"ashlar/evm"
-	"ashlar/history/rows"
 	"ashlar/kv"
 )
 
@@ -117,7 +116,7 @@ func readOlder(ctx context.Context, store kv.Reader) (lowest uint64, there bool,
 	case err != nil:
 		return 0, false, fmt.Errorf("archive: %s: %w", pointerOlder, err)
 	case len(value) != 8:
-		return 0, false, fmt.Errorf("%w: the older pointer has %d bytes", rows.ErrCorrupt, len(value))
+		return 0, false, fmt.Errorf("%w: the older pointer has %d bytes", ErrCorrupt, len(value))
 	}
 	return binary.BigEndian.Uint64(value), true, nil
 }

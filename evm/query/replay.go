@@ -210,8 +210,8 @@ func (v *View) parent(ctx context.Context, number uint64) (execute.Parent, error
 	return execute.Parent{Header: header.Header, State: v.State(number), Ancestors: archive.Ancestors{History: v.history}}, nil
 }
 
-// parentWithTries is [View.parent] for who computes the state roots of the children. If that state's trie
-// nodes are not stored, the error is a [*archive.Pruned].
+// parentWithTries is [View.parent] for callers that compute the state roots of the children. If the parent's
+// trie nodes are not stored, the error is a [*archive.Pruned].
 func (v *View) parentWithTries(ctx context.Context, number uint64) (execute.Parent, error) {
 	parent, err := v.parent(ctx, number)
 	if err != nil {

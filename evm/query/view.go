@@ -216,11 +216,11 @@ const cachedTries = 128
 // its trie nodes if it is older than the first one with these.
 func (v *View) State(number uint64) evm.State { return v.stateFor(number, archive.OfState) }
 
-// stateWithTries returns the same state for those who read its trie nodes. An archive may have older
-// states without them.
+// stateWithTries is [View.State] for callers that read trie nodes. An archive may have older states without
+// them.
 func (v *View) stateWithTries(number uint64) evm.State { return v.stateFor(number, archive.OfTries) }
 
-// stateFor returns the state after a block, for those who read of it what kind says.
+// stateFor returns the state after a block. kind is what the caller reads of it.
 func (v *View) stateFor(number uint64, kind archive.Kind) evm.State {
 	if v.hasRemoteState(number, kind) {
 		return v.remoteState(number, kind)
