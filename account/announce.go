@@ -29,7 +29,7 @@ func (a *announcements) fail() {
 	a.failed++
 }
 
-// any says whether a change has ever failed.
+// any reports whether a change has ever failed.
 func (a *announcements) any() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

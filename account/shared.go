@@ -47,7 +47,7 @@ func sharedNumber(current uint64) uint64 {
 	return (current>>randomBits+1)<<randomBits | binary.BigEndian.Uint64(random[:])>>(64-randomBits)
 }
 
-// uncertain says whether there may be rows that this process does not know of.
+// uncertain reports whether there may be rows that this process does not know of.
 func (r *rows) uncertain() bool { return r.shared || r.announcements.any() }
 
 // changes returns the value of the pointer, nil if nothing was ever changed.

@@ -187,7 +187,7 @@ func TestShownLimitsAreEntries(t *testing.T) {
 	}
 }
 
-// isEntry says whether a path names an entry of a type.
+// isEntry reports whether a path names an entry of a type.
 func isEntry(of reflect.Type, path string) bool {
 	name, rest, more := strings.Cut(path, ".")
 	for i := range of.NumField() {

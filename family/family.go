@@ -47,7 +47,7 @@ type Family interface {
 	// Name is the family's name in the configuration, on the command line and in
 	// ashlar status: lower-case letters and digits.
 	Name() string
-	// Stores says whether networks of the family have a store in the data directory.
+	// Stores reports whether networks of the family have a store in the data directory.
 	// If not, a network exists as soon as the configuration names it, and Begin,
 	// Accept, Import, Verify and Rewind are not called.
 	Stores() bool

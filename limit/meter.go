@@ -12,7 +12,7 @@ type Rate struct {
 	Burst     int     // credits that may be spent at once after a pause
 }
 
-// Unlimited says whether there is no limit.
+// Unlimited reports whether there is no limit.
 func (r Rate) Unlimited() bool { return r.PerSecond <= 0 }
 
 // Excess is by how much a request exceeds a rate, in the terms of the answer to it.

@@ -145,7 +145,7 @@ func (c *notifiedCase) expect(want, got string) bool {
 	return true
 }
 
-// within says whether all of want is in got.
+// within reports whether all of want is in got.
 func (c *notifiedCase) within(want, got any) bool {
 	switch want := want.(type) {
 	case map[string]any:

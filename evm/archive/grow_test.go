@@ -341,7 +341,7 @@ func testGenesis() *core.Genesis {
 	return &core.Genesis{Config: params.TestChainConfig, Difficulty: big.NewInt(7)}
 }
 
-// sameAccount says whether two accounts, each possibly nil, are equal.
+// sameAccount reports whether two accounts, each possibly nil, are equal.
 func sameAccount(a, b *types.StateAccount) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -66,7 +66,7 @@ func verifyAccesses(block *types.Block, made *bal.ConstructionBlockAccessList) (
 	return encoded, nil
 }
 
-// sameAccesses says whether a valid list has the recorded accesses. It is quicker than
+// sameAccesses reports whether a valid list has the recorded accesses. It is quicker than
 // to sort and encode the records.
 func sameAccesses(made *bal.ConstructionBlockAccessList, list bal.BlockAccessList) bool {
 	if len(made.Accounts) != len(list) {

@@ -36,13 +36,13 @@ func UnknownFork(config *params.ChainConfig) (first Fork, ok bool) {
 	return first, ok
 }
 
-// unknownRules says whether rules of a chain are of a fork after Amsterdam whose rules this version
+// unknownRules reports whether rules of a chain are of a fork after Amsterdam whose rules this version
 // does not know.
 func unknownRules(config *params.ChainConfig, rules params.Rules) bool {
 	return rules.IsUBT || rules.IsBogota && !isDevelopment(config)
 }
 
-// isDevelopment says whether a chain is one that geth --dev makes: it has Bogota from its genesis on,
+// isDevelopment reports whether a chain is one that geth --dev makes: it has Bogota from its genesis on,
 // and not Amsterdam, which comes before Bogota on every other chain. The rules of Bogota are not final,
 // but on such a chain they are what go-ethereum makes of them.
 func isDevelopment(config *params.ChainConfig) bool {

@@ -114,7 +114,7 @@ func (a *listedAccount) read(ctx context.Context, from evm.State) (err error) {
 	return nil
 }
 
-// isEmpty says whether an account is empty (EIP-161).
+// isEmpty reports whether an account is empty (EIP-161).
 func isEmpty(a *types.StateAccount) bool {
 	return a.Nonce == 0 && a.Balance.IsZero() && common.BytesToHash(a.CodeHash) == types.EmptyCodeHash
 }

@@ -101,7 +101,7 @@ func (t *callTracer) begin(length int, room Room, end context.CancelCauseFunc) {
 	t.frames, t.open, t.logs, t.data = t.frames[:0], t.open[:0], t.logs[:0], t.data[:0]
 }
 
-// collects says whether there is room for that many bytes more.
+// collects reports whether there is room for that many bytes more.
 func (t *callTracer) collects(bytes int) bool {
 	if t.ended || t.stopped() != nil {
 		return false

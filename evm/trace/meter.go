@@ -103,7 +103,7 @@ type frameMeter struct {
 	hidden int // depth of the frame that is not shown, with all frames in it; 0 if there is none
 }
 
-// enter says whether a frame is shown, and with which input. The outermost is always shown.
+// enter reports whether a frame is shown, and with which input. The outermost is always shown.
 func (m *frameMeter) enter(depth int, input []byte) ([]byte, bool) {
 	m.grow(frameBytes + 2*len(input))
 	if !m.ended {
@@ -115,7 +115,7 @@ func (m *frameMeter) enter(depth int, input []byte) ([]byte, bool) {
 	return nil, depth == 0
 }
 
-// exit says whether the end of a frame is shown, and with which output.
+// exit reports whether the end of a frame is shown, and with which output.
 func (m *frameMeter) exit(depth int, output []byte) ([]byte, bool) {
 	m.grow(2 * len(output))
 	if m.ended {

@@ -235,7 +235,7 @@ func (t *prestateTracer) appendResult(out []byte) ([]byte, error) {
 	return append(out, '}'), err
 }
 
-// keepsBalance says whether an account that ran SELFDESTRUCT has ether after the run: from Amsterdam on, ether that it
+// keepsBalance reports whether an account that ran SELFDESTRUCT has ether after the run: from Amsterdam on, ether that it
 // sends to itself or gets later is not burned (EIP-8246), and so it exists. geth's tracer counts it as deleted.
 func (t *prestateTracer) keepsBalance(address common.Address) bool {
 	return t.chain.IsAmsterdam(t.env.BlockNumber, t.env.Time) && !t.env.StateDB.GetBalance(address).IsZero()
@@ -264,7 +264,7 @@ func (t *prestateTracer) appendAccounts(out []byte, one func([]byte, common.Addr
 	return append(out, '}'), nil
 }
 
-// isEmpty says whether there was nothing but perhaps storage.
+// isEmpty reports whether there was nothing but perhaps storage.
 func (a *touchedAccount) isEmpty() bool {
 	return a.nonce == 0 && len(a.code) == 0 && a.balance.IsZero()
 }
@@ -349,7 +349,7 @@ func set(slots *map[common.Hash]common.Hash, slot, value common.Hash) {
 	(*slots)[slot] = value
 }
 
-// any says whether anything has changed.
+// any reports whether anything has changed.
 func (c *accountAfter) any() bool {
 	return c != nil && (c.balance != nil || c.renonced || c.codeHash != nil || c.recoded || c.written)
 }

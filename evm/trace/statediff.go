@@ -35,7 +35,7 @@ func (t *prestateTracer) appendStateDiff(out []byte) ([]byte, error) {
 	})
 }
 
-// isEmpty says whether an account that did not exist before has nothing afterwards. Under the
+// isEmpty reports whether an account that did not exist before has nothing afterwards. Under the
 // rules of EIP-158 it was touched, but does not exist.
 func (c *accountAfter) isEmpty() bool {
 	return (c.balance == nil || c.balance.IsZero()) && c.nonce == 0 && len(c.code) == 0 && len(c.slots) == 0

@@ -331,7 +331,7 @@ func checkOptions(name string, options json.RawMessage) error {
 	return nil
 }
 
-// IsScript says whether the tracer is JavaScript: the client's own, one of the library's, or
+// IsScript reports whether the tracer is JavaScript: the client's own, one of the library's, or
 // one of those that muxTracer combines. It must run in a worker, see package script.
 func (c *Config) IsScript() bool { return isScript(c.name, c.options) }
 

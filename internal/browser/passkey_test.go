@@ -32,7 +32,7 @@ func (b *tab) addDevice() device {
 	return device{b, added.AuthenticatorID}
 }
 
-// isTouched says whether the user touches the device when it is used.
+// isTouched reports whether the user touches the device when it is used.
 func (d device) isTouched(touched bool) {
 	d.Helper()
 	if _, err := chromedp.Call(d.ctx, webauthn.SetAutomaticPresenceSimulation, webauthn.SetAutomaticPresenceSimulationParams{AuthenticatorID: d.id, Enabled: touched}); err != nil {
@@ -40,7 +40,7 @@ func (d device) isTouched(touched bool) {
 	}
 }
 
-// verifies says whether the device recognizes its user.
+// verifies reports whether the device recognizes its user.
 func (d device) verifies(user bool) {
 	d.Helper()
 	if _, err := chromedp.Call(d.ctx, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: d.id, IsUserVerified: user}); err != nil {

@@ -99,7 +99,7 @@ func openTab(t *testing.T, base string, scripts bool) *tab {
 	return b
 }
 
-// allowScripts says whether the page and those opened later may run scripts.
+// allowScripts reports whether the page and those opened later may run scripts.
 func (b *tab) allowScripts(allowed bool) {
 	b.Helper()
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !allowed}); err != nil {

@@ -74,7 +74,7 @@ func (c *cursor) Seek(sort uint64) bool {
 	return c.land()
 }
 
-// ready says whether the cursor may move.
+// ready reports whether the cursor may move.
 func (c *cursor) ready() bool {
 	if c.err == nil && !c.done {
 		c.err = c.store.begin(c.ctx)

@@ -31,7 +31,7 @@ type failingCursor struct {
 	err    error
 }
 
-// mayMove says whether the cursor can move: it has not failed, and does not fail now.
+// mayMove reports whether the cursor can move: it has not failed, and does not fail now.
 func (c *failingCursor) mayMove() bool {
 	if c.closed || c.err != nil {
 		return false

@@ -79,7 +79,7 @@ func (c *cursor) Seek(sort uint64) bool {
 	return c.land(r.seekBehind())
 }
 
-// ready says whether the cursor may move.
+// ready reports whether the cursor may move.
 func (c *cursor) ready() bool {
 	if c.done || c.err != nil || c.reader == nil {
 		c.on = false

@@ -34,7 +34,7 @@ type disk struct {
 	apart string // the folder of checkpoints, or "" if nothing is apart
 }
 
-// isApart says whether a path is within the folder of checkpoints.
+// isApart reports whether a path is within the folder of checkpoints.
 func (d *disk) isApart(path string) bool {
 	rest, ok := strings.CutPrefix(path, d.apart)
 	return ok && d.apart != "" && (rest == "" || os.IsPathSeparator(rest[0]))

@@ -14,13 +14,13 @@ import (
 	"ashlar/kv"
 )
 
-// isCrowded says whether an error means that too many files are open, of the process or of the system.
+// isCrowded reports whether an error means that too many files are open, of the process or of the system.
 // Clients can bring this about with connections, so it must not end anything for good.
 func isCrowded(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// passes says whether a change that failed had no effect and can be tried again.
+// passes reports whether a change that failed had no effect and can be tried again.
 func passes(err error) bool { return kv.IsFull(err) || isCrowded(err) }
 
 // nameFull adds [kv.ErrFull] to an error that means it.

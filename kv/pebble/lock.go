@@ -84,7 +84,7 @@ func checkUnmade(dir string, names []string) error {
 	return nil
 }
 
-// ours says whether a file of this name may lie in a store's directory.
+// ours reports whether a file of this name may lie in a store's directory.
 func ours(name string) bool {
 	if name == "LOCK" || name == ownerFile || name == CheckpointFolder {
 		return true

@@ -260,7 +260,7 @@ func increment(key []byte, n int) []byte {
 	return append(key[:n], prefixEnd)
 }
 
-// inPartition says whether the row key begins with the first n bytes of prefix
+// inPartition reports whether the row key begins with the first n bytes of prefix
 // and nothing else before its suffix.
 func inPartition(key, prefix []byte, n int) bool {
 	return len(key) == n+suffixLen && bytes.Equal(key[:n], prefix[:n])

@@ -23,7 +23,7 @@ type question struct {
 	keys     [][]string
 }
 
-// matches says whether a record is asked for, looking at it alone.
+// matches reports whether a record is asked for, looking at it alone.
 func (q *question) matches(r record) bool {
 	if r.BlockNumber < q.from || r.BlockNumber > q.to || q.address != "" && r.From != q.address {
 		return false

@@ -78,7 +78,7 @@ func (d *draft) statePrice() uint64 {
 	return params.CostPerStateByte
 }
 
-// isAmsterdam says whether a block is of Amsterdam.
+// isAmsterdam reports whether a block is of Amsterdam.
 func (n *Network) isAmsterdam(number uint64) bool {
 	return n.config.AmsterdamBlock > 0 && number >= n.config.AmsterdamBlock
 }

@@ -131,7 +131,7 @@ func readPayload(raw []byte, v payloadVersion) (*payload, error) {
 	return p, readObject(raw, "executionPayload", members)
 }
 
-// has says whether an object has a member that is not null.
+// has reports whether an object has a member that is not null.
 func has(raw []byte, name string) bool {
 	given, ok := jsonrpc.Object(raw)
 	if !ok {

@@ -107,7 +107,7 @@ func start(of Cluster, count, first int) (*Cluster, error) {
 	return c, nil
 }
 
-// Started says whether the nodes are those of the test, which it may end.
+// Started reports whether the nodes are those of the test, which it may end.
 func (c *Cluster) Started() bool { return len(c.nodes) > 0 }
 
 // Stop ends all nodes and removes their data.
