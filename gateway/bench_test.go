@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 
 	"ashlar/gateway"
+	resources "ashlar/internal/usage"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 )
@@ -99,8 +99,7 @@ func BenchmarkTransport(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(8)
-			var before, after syscall.Rusage
-			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+			before := resources.Read().Processor
 			b.RunParallel(func(p *testing.PB) {
 				conn := open()
 				defer conn.Close()
@@ -117,9 +116,8 @@ func BenchmarkTransport(b *testing.B) {
 					}
 				}
 			})
-			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-			used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-			b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
+			used := resources.Read().Processor - before
+			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -17,13 +17,15 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"ashlar/internal/usage"
 )
 
 // Usage is the resource usage of a process that has ended.
 type Usage struct {
 	Wall   time.Duration
 	CPU    time.Duration // user and system time of all threads
-	MaxRSS int64         // bytes
+	MaxRSS int64         // bytes; 0 where the system does not say
 }
 
 // Process is a running child process.
@@ -53,9 +55,7 @@ func (p *Process) await() {
 	p.usage.Wall = time.Since(p.started)
 	if state := p.cmd.ProcessState; state != nil {
 		p.usage.CPU = state.UserTime() + state.SystemTime()
-		if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
-			p.usage.MaxRSS = ru.Maxrss << 10 // Linux reports KiB
-		}
+		p.usage.MaxRSS = usage.PeakMemory(state)
 	}
 	if err != nil {
 		p.err = fmt.Errorf("%s %s: %w, its last words:\n%s", p.cmd.Path, p.cmd.Args[1], err, p.output)
