@@ -20,9 +20,10 @@ func (c *Chain) shorten(refusal *upstream.NodeError, from, to uint64) uint64 {
 
 var (
 	// ofLogs matches refusals because of the number of logs, not of blocks.
-	ofLogs         = regexp.MustCompile(`(?i)results|response|logs (matched|returned)|too many logs|timeout`)
-	statedLimit    = regexp.MustCompile(`(?i)(?:range \(?\d[\d,_]*\)? exceeds (?:the )?(?:\w+ )?(?:limit|maximum)(?: of)?|maximum is set to|blocks distance:|blocks range, the limit is|requested blocks is) \(?(\d[\d,_]{0,12})()`)
-	suggestedRange = regexp.MustCompile(`\[0x([0-9a-fA-F]{1,16}), ?0x([0-9a-fA-F]{1,16})\]`)
+	ofLogs      = regexp.MustCompile(`(?i)results|response|logs (matched|returned)|too many logs|timeout`)
+	statedLimit = regexp.MustCompile(`(?i)(?:range \(?\d[\d,_]*\)? exceeds (?:the )?(?:\w+ )?(?:limit|maximum)(?: of)?|maximum is set to|blocks distance:|blocks range, the limit is|requested blocks is|\(maximum|\bmax:|maxAllowedRange":|narrow your filter:) ?\(?(\d[\d,_]{0,12})()`)
+	// suggestedRange matches a range of blocks, in hexadecimal (Infura, Alchemy) or decimal digits (reth).
+	suggestedRange = regexp.MustCompile(`\[0x([0-9a-fA-F]{1,16}), ?0x([0-9a-fA-F]{1,16})\]|with the range (\d{1,19})-(\d{1,19})\b`)
 	namedBlocks    = regexp.MustCompile(`(\d[\d,_]{0,12})([kK]?)[ -]*(?:block|range)|(?:range|limited to|maximum of|up to a?)[^0-9]{0,20}(\d[\d,_]{0,12})([kK]?)`)
 	// ofRequest matches the words after a number that is not a limit, but what was asked for.
 	ofRequest = regexp.MustCompile(`(?i)^[)\]]?(?:[ -]*(?:blocks?|range))*(?: is| are| was| were)? (?:exceed|requested)`)
@@ -34,8 +35,7 @@ var (
 func allowed(refusal *upstream.NodeError, from, to uint64) uint64 {
 	text := refusal.Message + " " + string(refusal.Data)
 	if m := suggestedRange.FindStringSubmatch(text); m != nil {
-		first, _ := strconv.ParseUint(m[1], 16, 64)
-		last, _ := strconv.ParseUint(m[2], 16, 64)
+		first, last := suggested(m)
 		if first == from && last >= first && last < to {
 			return last - first + 1
 		}
@@ -43,6 +43,17 @@ func allowed(refusal *upstream.NodeError, from, to uint64) uint64 {
 	}
 	half := (to - from + 1) / 2
 	return cmp.Or(smallest(statedLimit, text, half), smallest(namedBlocks, text, half))
+}
+
+// suggested returns the range that suggestedRange has matched.
+func suggested(m []string) (first, last uint64) {
+	base, from, to := 16, m[1], m[2]
+	if from == "" {
+		base, from, to = 10, m[3], m[4]
+	}
+	first, _ = strconv.ParseUint(from, base, 64)
+	last, _ = strconv.ParseUint(to, base, 64)
+	return first, last
 }
 
 // smallest returns the smallest number of blocks that the groups of an expression match in a text, or 0 if there is none
