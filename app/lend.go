@@ -108,7 +108,8 @@ func (s *Service) LendNetwork(ctx context.Context, what control.Borrowing) (b co
 }
 
 // lendable returns why a network stays in service: neither the command nor this server could open a store that refuses writes.
-// One that is to be removed makes space, unless it has failed: then it stays locked until this process ends.
+// One that is to be removed makes space, unless it has failed: then it stays locked until this process ends. Neither can one
+// be removed that another process copies.
 func (s *Service) lendable(what control.Borrowing) error {
 	n := s.Network(what.Network)
 	if n == nil || n.store == nil {
@@ -116,6 +117,11 @@ func (s *Service) lendable(what control.Borrowing) error {
 	}
 	if refused := n.store.Stats().Refused; refused != nil && (!what.Remove || errors.Is(refused, kv.ErrFailed)) {
 		return fmt.Errorf("network %s stays in service: its store refuses writes: %w", n.Name, refused)
+	}
+	if copied, ok := n.store.(kv.Checkpointer); ok && what.Remove {
+		if err := copied.CopiedElsewhere(); err != nil {
+			return fmt.Errorf("network %s stays in service: %w", n.Name, err)
+		}
 	}
 	return nil
 }

@@ -294,6 +294,10 @@ type Checkpointer interface {
 	// for each purpose (lower-case letters) at a time: until release, Checkpoint for the same
 	// purpose returns ErrCheckpoint.
 	Checkpoint(ctx context.Context, purpose string) (dir string, release func() error, err error)
+
+	// CopiedElsewhere returns an ErrCheckpoint that names the process if a copy belongs to another one, which made it
+	// before the store was opened. The store cannot be removed until that copy is released.
+	CopiedElsewhere() error
 }
 
 // Piecewise is implemented by stores that do not apply a batch at once: a crash during a

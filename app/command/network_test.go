@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/account/control"
 	"ashlar/app/store"
+	"ashlar/kv"
 )
 
 // A removal that was killed while it deleted is completed by the same command, which gives the space free.
@@ -46,6 +48,33 @@ func TestRemoveServedLink(t *testing.T) {
 	const advice = "stop the server, then remove the link and what it names"
 	if err == nil || !strings.HasSuffix(err.Error(), advice) || listed {
 		t.Errorf("remove: listed %t, %v, want %q", listed, err, advice)
+	}
+}
+
+// TestRemoveCopied: a network that a backup copies which began before the server is refused before the server takes it out of
+// service. It can be removed when the backup has ended.
+func TestRemoveCopied(t *testing.T) {
+	data := smallNetwork(t)
+	small := store.NetworkStore("small")
+	_, copied, err := checkpoints(t.Context(), store.Dir(data), control.Copying{For: control.ForBackup, Stores: []string{small}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, stop := serving(t, data)
+	defer stop()
+	before := s.Network("small")
+	_, err = RemoveNetwork(t.Context(), data, "small")
+	if !errors.Is(err, kv.ErrCheckpoint) && (err == nil || !strings.Contains(err.Error(), "stays in service: the store is being copied already")) {
+		t.Errorf("remove: %v, expected that it is being copied", err)
+	}
+	if before == nil || s.Network("small") != before {
+		t.Error("the network was taken out of service")
+	}
+	if err := copied.release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RemoveNetwork(t.Context(), data, "small"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -186,6 +186,9 @@ func testCheckpointOutlives(t *testing.T, open func(t *testing.T, dir string) kv
 		t.Errorf("a second copy: %v, expected ErrCheckpoint", err)
 	}
 	checkpointFor(t, s, "other")
+	if err := s.(kv.Checkpointer).CopiedElsewhere(); !errors.Is(err, kv.ErrCheckpoint) {
+		t.Errorf("a copy that was made before: %v, expected ErrCheckpoint", err)
+	}
 	closeStore(t, s)
 	kept := t.TempDir()
 	if err := os.CopyFS(kept, os.DirFS(made)); err != nil {
@@ -241,6 +244,9 @@ func testCheckpointApart(t *testing.T, open func(t *testing.T, dir string) kv.St
 		t.Fatal(err)
 	}
 	check(second, `"2"`)
+	if err := s.(kv.Checkpointer).CopiedElsewhere(); err != nil {
+		t.Errorf("the store's own copy: %v, expected that it belongs to no other process", err)
+	}
 	if err := releaseSecond(); err != nil {
 		t.Fatal(err)
 	}

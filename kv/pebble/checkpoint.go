@@ -158,7 +158,7 @@ func (s *Store) Checkpoint(ctx context.Context, purpose string) (dir string, rel
 	if err := s.begin(ctx); err != nil {
 		return "", nil, err
 	}
-	c, err := s.place.take(purpose)
+	c, err := s.take(purpose)
 	if err != nil {
 		return "", nil, err
 	}
@@ -166,6 +166,53 @@ func (s *Store) Checkpoint(ctx context.Context, purpose string) (dir string, rel
 		return "", nil, errors.Join(fmt.Errorf("kv/pebble: copy to %s: %w", c.path, nameFull(err)), c.release())
 	}
 	return c.path, sync.OnceValue(c.release), nil
+}
+
+// takenPurposes are those for which a store has made copies since it was opened. Other processes make none meanwhile.
+type takenPurposes struct {
+	mu       sync.Mutex
+	purposes map[string]bool // guarded by mu
+}
+
+// take is [checkpointPlace.take] that remembers the purpose.
+func (s *Store) take(purpose string) (*claim, error) {
+	s.taken.mu.Lock()
+	defer s.taken.mu.Unlock()
+	c, err := s.place.take(purpose)
+	if err == nil {
+		if s.taken.purposes == nil {
+			s.taken.purposes = make(map[string]bool)
+		}
+		s.taken.purposes[purpose] = true
+	}
+	return c, err
+}
+
+// CopiedElsewhere implements kv.Checkpointer.
+func (s *Store) CopiedElsewhere() error {
+	s.taken.mu.Lock() // so that no copy is taken for one of another process before its purpose is remembered
+	defer s.taken.mu.Unlock()
+	names, err := s.place.fs.List(s.place.dir)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	for _, name := range names {
+		purpose, isLock := strings.CutSuffix(name, claimSuffix)
+		if !isLock || !isPurpose(purpose) || s.taken.purposes[purpose] {
+			continue
+		}
+		c, err := s.place.claim(purpose)
+		switch {
+		case errors.Is(err, kv.ErrCheckpoint):
+			return fmt.Errorf("%w, which must end or be stopped first", err)
+		case err == nil: // its process was killed
+			err = c.release()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) checkpoint(dir string) error {

@@ -73,6 +73,7 @@ type Store struct {
 	guard    *guard
 	space    *space
 	place    checkpointPlace
+	taken    takenPurposes
 	bulk     bool
 	closed   atomic.Bool
 	stats    atomic.Pointer[kv.Stats] // as of the last time that they could be read
