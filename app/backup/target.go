@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 )
 
@@ -30,6 +31,9 @@ func OpenTarget(place string) (Target, error) {
 	case ok && scheme == "s3":
 		return openBucket(place, rest)
 	case !ok && !strings.HasPrefix(place, "s3:"): // which lacks a slash
+		if info, err := os.Stat(place); err == nil && !info.IsDir() {
+			return nil, fmt.Errorf("target %q is not a directory (want a folder, or s3://BUCKET/PREFIX)", place)
+		}
 		return folder(place), nil
 	}
 	return nil, fmt.Errorf("unknown kind of target %q (want a folder, or s3://BUCKET/PREFIX)", place)

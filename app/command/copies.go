@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"ashlar/account/control"
 	"ashlar/app"
@@ -29,7 +30,10 @@ func (c *copies) lacks(wanted []string) []string {
 // why says which stores cannot be copied, nil if all can.
 func (c *copies) why() (all error) {
 	for _, name := range slices.Sorted(maps.Keys(c.failed)) {
-		err := fmt.Errorf("%s: %w", name, c.failed[name])
+		err := c.failed[name]
+		if !strings.HasPrefix(err.Error(), name+": ") {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
 		if all != nil {
 			err = fmt.Errorf("%w; and %w", all, err)
 		}

@@ -139,3 +139,12 @@ func TestServerAwaitsAccounts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCopiesSayWhy: each store that cannot be copied is named once.
+func TestCopiesSayWhy(t *testing.T) {
+	c := copies{failed: map[string]error{"accounts": errors.New("accounts: no"), "networks/a": errors.New("not there")}}
+	const want = "accounts: no; and networks/a: not there"
+	if got := c.why().Error(); got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+}

@@ -43,6 +43,9 @@ func ListNetworks(ctx context.Context, data string) ([]StoredNetwork, error) {
 // AddNetwork makes the running server of a data directory serve a network that is stored
 // there, too.
 func AddNetwork(ctx context.Context, data, name string) error {
+	if err := store.Dir(data).CheckThere(); err != nil {
+		return err
+	}
 	client, err := control.Dial(ctx, data)
 	if err != nil {
 		return fmt.Errorf("no server is running, and one that starts serves the network without this command: %w", err)

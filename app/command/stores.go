@@ -29,6 +29,9 @@ func openStores(ctx context.Context, data, file string, reading bool) (store.Sto
 	}
 	c.Data = cmp.Or(data, c.Data)
 	stores, err := app.OpenStores(ctx, &c, reading)
+	if err != nil && file != "" && c.Data == "" && !c.Store.Cassandra.Used() {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
 	if keyspace, ok := stores.(*store.Keyspace); ok && err == nil {
 		keyspace.AwaitLeases() // an earlier run of the command may have been killed
 	}

@@ -47,8 +47,11 @@ func (d Dir) Check() error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		return fmt.Errorf("data directory %s: %w", d, file.Err)
+	}
 	if err != nil {
-		return fmt.Errorf("data directory: %w", err)
+		return fmt.Errorf("data directory %s: %w", d, err)
 	}
 	var foreign string
 	for _, entry := range entries {

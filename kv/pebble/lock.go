@@ -154,10 +154,12 @@ func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 
 // Lock takes the exclusive right to a store's directory, without opening the store. The
 // directory may be renamed before the lock is released by closing it.
-func Lock(dir string) (io.Closer, error) {
-	lock, err := lockDirectory(vfs.Default, dir)
+func Lock(dir string) (io.Closer, error) { return lockOnly(vfs.Default, dir) }
+
+func lockOnly(fsys vfs.FS, dir string) (io.Closer, error) {
+	lock, err := lockDirectory(fsys, dir)
 	if err != nil {
-		return nil, err
+		return nil, advised(err)
 	}
 	return lock.Lock, nil
 }

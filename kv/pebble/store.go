@@ -89,15 +89,20 @@ var _ kv.Store = (*Store)(nil)
 // kv.ErrInUse if another process holds it.
 func Open(o Options) (*Store, error) {
 	s, err := openDirectory(o)
+	return s, advised(err)
+}
+
+// advised adds to the error of opening or locking a directory what is wanted, if the error is about the process.
+func advised(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w (want the user to whom the data directory belongs)", err)
+		return fmt.Errorf("%w (want the user to whom the data directory belongs)", err)
 	case errors.Is(err, syscall.EMFILE):
-		return nil, fmt.Errorf("%w (want a higher limit of open files: ulimit -n, or LimitNOFILE of systemd)", err)
+		return fmt.Errorf("%w (want a higher limit of open files: ulimit -n, or LimitNOFILE of systemd)", err)
 	case errors.Is(err, syscall.ENFILE):
-		return nil, fmt.Errorf("%w (want a higher limit of open files of all processes together, such as fs.file-max of Linux)", err)
+		return fmt.Errorf("%w (want a higher limit of open files of all processes together, such as fs.file-max of Linux)", err)
 	}
-	return s, err
+	return err
 }
 
 func openDirectory(o Options) (*Store, error) {
