@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -102,8 +101,6 @@ func obey(order string) error {
 		return fmt.Errorf("%q", os.Environ())
 	case "run":
 		return exec.Command("/bin/true").Run()
-	case "kill":
-		return syscall.Kill(os.Getpid(), 0)
 	case "process":
 		return fmt.Errorf("%d", os.Getpid())
 	}
@@ -234,7 +231,11 @@ func TestIdleWorkerEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for { // until it has ended, which nobody has asked for yet
