@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"syscall"
 	"testing"
 
 	"ashlar/internal/node"
@@ -142,21 +141,6 @@ func checkHeadStays(t *testing.T, a node.Ashlar, service *node.Client, before ma
 
 // disagreement matches a status in which there is no quorum for a head.
 var disagreement = regexp.MustCompile(`"agreement":\s*{\s*"quorum":\s*2,\s*"nodes":\s*0,\s*"since"`)
-
-// checkHanging stops the first geth without ending it: its connections stay, and it does not answer. The second
-// one answers instead.
-func checkHanging(t *testing.T, service *node.Client, u *upstream, second *second) {
-	t.Helper()
-	second.halt() // it would wait for the first one, too
-	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(u.process.PID(), s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	defer signal(syscall.SIGCONT)
-	sameAsGeth(t, service, second.running.Public)
-}
 
 // awaitSameHead returns when the service has geth's head, which may move meanwhile.
 func awaitSameHead(t *testing.T, service *node.Client, u *upstream) {
