@@ -1,8 +1,6 @@
 package execute
 
 import (
-	"sync"
-
 	"ashlar/evm"
 	"ashlar/evm/execute/tries"
 
@@ -15,11 +13,13 @@ import (
 // whose nodes are not.
 //
 // StateDB asks for the root of each storage trie in a goroutine of its own. That goroutine would
-// grow its stack several times on the way into the store, which took 6 % of a simulation, so it
-// only notes the changes. They are made when StateDB updates the account:
+// grow its stack several times on the way into the store, and starting one for each changed account takes
+// longer than hashing its storage. Only for a trie that all accounts and slots are in does StateDB do
+// without them, so [stateDatabase.Type] says that there is one. All changes are noted, and made together:
 //
-//	StateDB, goroutines   UpdateStorage, UpdateStorage, Hash     noted
-//	StateDB               UpdateAccount(account)                 made; account.Root is set
+//	UpdateStorage, UpdateAccount, DeleteAccount   noted
+//	Hash                                          storage tries are changed and hashed, account.Root is set,
+//	                                              and then the account trie is changed and hashed
 //
 // Where a read takes a round trip, waiting side by side is worth more.
 type simulatedTries struct {
@@ -27,13 +27,11 @@ type simulatedTries struct {
 	seen       *seenValues
 	sideBySide bool         // each storage trie is changed in the goroutine that asks for its root
 	roots      *tries.Roots // of the goroutine that simulates
-
-	mu    sync.Mutex
-	noted map[common.Hash]*simulatedTrie // storage tries with changes that are not made yet, by owner; guarded by mu
+	opened     bool         // StateDB has the account trie
 }
 
 func newSimulatedTries(d *stateDatabase, sideBySide bool) *simulatedTries {
-	s := &simulatedTries{db: d, seen: newSeenValues(), sideBySide: sideBySide, noted: make(map[common.Hash]*simulatedTrie)}
+	s := &simulatedTries{db: d, seen: newSeenValues(), sideBySide: sideBySide}
 	s.roots = s.newRoots()
 	return s
 }
@@ -42,35 +40,145 @@ func (s *simulatedTries) newRoots() *tries.Roots {
 	return tries.NewRoots(s.db.nodes().Node, s.seen.before)
 }
 
-// open returns the trie of an owner. Storage tries are opened by several goroutines.
-func (s *simulatedTries) open(owner, root common.Hash) *simulatedTrie {
-	return &simulatedTrie{tries: s, owner: owner, root: root}
+// joined reports whether StateDB is to change the storage of accounts by means of the account trie. While it
+// has not opened that trie it is not: it would also record what a unified trie charges for.
+func (s *simulatedTries) joined() bool { return s.opened && !s.sideBySide }
+
+// open returns the account trie with a root.
+func (s *simulatedTries) open(root common.Hash) *simulatedTrie {
+	s.opened = true
+	return &simulatedTrie{tries: s, accounts: s.roots.Open(common.Hash{}, root), storage: make(map[common.Hash]*simulatedStorage)}
 }
 
-// note defers the changes of a storage trie until UpdateAccount.
-func (s *simulatedTries) note(t *simulatedTrie) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noted[t.owner] = t
+// openStorage returns the storage trie of an owner for a goroutine that asks for its root.
+func (s *simulatedTries) openStorage(owner, root common.Hash) *simulatedStorage {
+	return &simulatedStorage{tries: s, owner: owner, root: root, trie: s.newRoots().Open(owner, root)}
 }
 
-// take returns the storage trie of an owner, if it has changes that are to be made; else nil.
-func (s *simulatedTries) take(owner common.Hash) *simulatedTrie {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.noted[owner]
-	delete(s.noted, owner)
-	return t
+// fail has the simulation fail with an error, if it is one: state.Trie.Hash returns none.
+func (s *simulatedTries) fail(err error) {
+	if err != nil {
+		s.db.fail(err)
+	}
 }
 
-// simulatedTrie is one of simulatedTries. It belongs to one goroutine at a time.
+// simulatedTrie is the account trie. Unless storage tries are changed side by side, it has these as well.
 type simulatedTrie struct {
 	flatTrie // what StateDB does not call
 	tries    *simulatedTries
+	accounts *tries.Trie
+	storage  map[common.Hash]*simulatedStorage // by owner
+
+	changed []changedAccount // since the last call of Hash
+	removed []common.Hash    // the same
+}
+
+// changedAccount is an account that has changed, as StateDB has it.
+type changedAccount struct {
+	key common.Hash
+	*types.StateAccount
+}
+
+// UpdateStorage implements state.Trie.
+func (t *simulatedTrie) UpdateStorage(address common.Address, slot, value []byte) error {
+	return t.storageOf(address).UpdateStorage(address, slot, value)
+}
+
+// DeleteStorage implements state.Trie.
+func (t *simulatedTrie) DeleteStorage(address common.Address, slot []byte) error {
+	return t.storageOf(address).DeleteStorage(address, slot)
+}
+
+// storageOf returns the storage of an account, whose trie may not be open yet.
+func (t *simulatedTrie) storageOf(address common.Address) *simulatedStorage {
+	owner := evm.HashAddress(address)
+	storage := t.storage[owner]
+	if storage == nil {
+		storage = &simulatedStorage{tries: t.tries, owner: owner}
+		t.storage[owner] = storage
+	}
+	return storage
+}
+
+// UpdateAccount implements state.Trie. Hash sets the storage root of the account.
+func (t *simulatedTrie) UpdateAccount(address common.Address, account *types.StateAccount, _ int) error {
+	t.changed = append(t.changed, changedAccount{evm.HashAddress(address), account})
+	return nil
+}
+
+// DeleteAccount implements state.Trie.
+func (t *simulatedTrie) DeleteAccount(address common.Address) error {
+	t.removed = append(t.removed, evm.HashAddress(address))
+	return nil
+}
+
+// Hash implements state.Trie. After an error the root is wrong, and the simulation fails.
+func (t *simulatedTrie) Hash() common.Hash {
+	t.tries.fail(t.change())
+	return t.accounts.Root()
+}
+
+// change makes the changes that were noted. Removals come last, as they do in [tries.Tries].
+func (t *simulatedTrie) change() error {
+	if err := t.changeStorage(); err != nil {
+		return err
+	}
+	for _, account := range t.changed {
+		encoded, err := rlp.EncodeToBytes(account.StateAccount)
+		if err != nil {
+			return err
+		}
+		if err := t.accounts.Put(account.key, encoded); err != nil {
+			return err
+		}
+	}
+	for _, key := range t.removed {
+		if err := t.accounts.Remove(key); err != nil {
+			return err
+		}
+	}
+	clear(t.changed)
+	t.changed, t.removed = t.changed[:0], t.removed[:0]
+	return t.tries.roots.Hash(t.accounts)
+}
+
+// changeStorage changes the storage of the accounts that have changed, and sets their storage roots.
+func (t *simulatedTrie) changeStorage() error {
+	var hashed []*tries.Trie
+	for _, account := range t.changed {
+		storage := t.storage[account.key]
+		if storage == nil || len(storage.slots) == 0 {
+			continue
+		}
+		if storage.trie == nil || storage.root != account.Root { // the latter if the account was created anew
+			storage.trie = t.tries.roots.Open(account.key, account.Root)
+		}
+		if err := storage.change(); err != nil {
+			return err
+		}
+		hashed = append(hashed, storage.trie)
+	}
+	if err := t.tries.roots.Hash(hashed...); err != nil {
+		return err
+	}
+	for _, account := range t.changed {
+		if storage := t.storage[account.key]; storage != nil && storage.changed {
+			storage.root, storage.changed = storage.trie.Root(), false
+			account.Root = storage.root
+		}
+	}
+	return nil
+}
+
+// simulatedStorage is the storage trie of an account. It belongs to one goroutine at a time.
+type simulatedStorage struct {
+	flatTrie // what StateDB does not call
+	tries    *simulatedTries
 	owner    common.Hash
-	root     common.Hash // as of the last change that was made
-	trie     *tries.Trie // nil before the first change
+	trie     *tries.Trie
+	root     common.Hash // of trie, as it was hashed last
 	slots    []simulatedSlot
+	changed  bool // since then
 }
 
 // simulatedSlot is a change of a slot that is not made yet.
@@ -80,86 +188,46 @@ type simulatedSlot struct {
 }
 
 // UpdateStorage implements state.Trie.
-func (t *simulatedTrie) UpdateStorage(_ common.Address, slot, value []byte) error {
+func (t *simulatedStorage) UpdateStorage(_ common.Address, slot, value []byte) error {
 	encoded, err := rlp.EncodeToBytes(value)
 	t.slots = append(t.slots, simulatedSlot{evm.HashSlot(common.BytesToHash(slot)), encoded})
 	return err
 }
 
 // DeleteStorage implements state.Trie.
-func (t *simulatedTrie) DeleteStorage(_ common.Address, slot []byte) error {
+func (t *simulatedStorage) DeleteStorage(_ common.Address, slot []byte) error {
 	t.slots = append(t.slots, simulatedSlot{key: evm.HashSlot(common.BytesToHash(slot))})
 	return nil
 }
 
-// UpdateAccount implements state.Trie. It sets the storage root of the account.
-func (t *simulatedTrie) UpdateAccount(address common.Address, account *types.StateAccount, _ int) error {
-	key := evm.HashAddress(address)
-	if storage := t.tries.take(key); storage != nil {
-		if err := storage.change(t.tries.roots); err != nil {
-			return t.fail(err)
-		}
-		account.Root = storage.root
+// Hash implements state.Trie, for a storage trie that is changed side by side with others.
+func (t *simulatedStorage) Hash() common.Hash {
+	err := t.change()
+	if err == nil {
+		t.root, err = t.trie.Hash()
 	}
-	encoded, err := rlp.EncodeToBytes(account)
-	if err != nil {
-		return t.fail(err)
-	}
-	return t.fail(t.opened(t.tries.roots).Put(key, encoded))
-}
-
-// fail has the simulation fail with an error, if it is one. StateDB keeps errors to itself.
-func (t *simulatedTrie) fail(err error) error {
-	if err != nil {
-		t.tries.db.fail(err)
-	}
-	return err
-}
-
-// DeleteAccount implements state.Trie.
-func (t *simulatedTrie) DeleteAccount(address common.Address) error {
-	return t.fail(t.opened(t.tries.roots).Remove(evm.HashAddress(address)))
-}
-
-// Hash implements state.Trie. The root of a storage trie may be that before the last changes.
-func (t *simulatedTrie) Hash() common.Hash {
-	var err error
-	switch {
-	case t.owner == (common.Hash{}):
-		t.root, err = t.opened(t.tries.roots).Hash()
-	case t.tries.sideBySide:
-		err = t.change(t.tries.newRoots())
-	case len(t.slots) > 0:
-		t.tries.note(t)
-	}
-	_ = t.fail(err)
+	t.tries.fail(err)
 	return t.root
 }
 
-// opened returns the trie, which is one of roots if it was not opened before.
-func (t *simulatedTrie) opened(roots *tries.Roots) *tries.Trie {
-	if t.trie == nil {
-		t.trie = roots.Open(t.owner, t.root)
-	}
-	return t.trie
-}
-
-// change makes the changes of slots.
-func (t *simulatedTrie) change(roots *tries.Roots) (err error) {
-	trie := t.opened(roots)
-	for i := range t.slots {
-		if slot := &t.slots[i]; len(slot.value) > 0 {
-			err = trie.Put(slot.key, slot.value)
-		} else {
-			err = trie.Remove(slot.key)
-		}
-		if err != nil {
-			return err
+// change makes the changes of slots. Removals come last, as they do in [tries.Tries].
+func (t *simulatedStorage) change() error {
+	for _, slot := range t.slots {
+		if len(slot.value) > 0 {
+			if err := t.trie.Put(slot.key, slot.value); err != nil {
+				return err
+			}
 		}
 	}
-	t.slots = t.slots[:0]
-	t.root, err = trie.Hash()
-	return err
+	for _, slot := range t.slots {
+		if len(slot.value) == 0 {
+			if err := t.trie.Remove(slot.key); err != nil {
+				return err
+			}
+		}
+	}
+	t.slots, t.changed = t.slots[:0], true
+	return nil
 }
 
 // seenValues are the accounts and slots that a simulation has read of the state before it. They

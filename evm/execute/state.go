@@ -51,7 +51,12 @@ func (d *stateDatabase) nodes() nodeDatabase {
 }
 
 // Type implements state.Database.
-func (d *stateDatabase) Type() state.DatabaseType { return state.TypeMPT }
+func (d *stateDatabase) Type() state.DatabaseType {
+	if d.tries != nil && d.tries.joined() {
+		return state.TypeUBT
+	}
+	return state.TypeMPT
+}
 
 // TrieDB implements state.Database; StateDB never asks for it.
 func (d *stateDatabase) TrieDB() *triedb.Database { return nil }
@@ -74,7 +79,7 @@ func (d *stateDatabase) OpenTrie(root common.Hash) (state.Trie, error) {
 		return &flatTrie{root: d.newRoot}, nil
 	}
 	if d.tries != nil {
-		return d.tries.open(common.Hash{}, root), nil
+		return d.tries.open(root), nil
 	}
 	return trie.NewStateTrie(trie.StateTrieID(root), d.nodes())
 }
@@ -85,7 +90,7 @@ func (d *stateDatabase) OpenStorageTrie(stateRoot common.Hash, address common.Ad
 		return &flatTrie{root: root, storage: true}, nil
 	}
 	if d.tries != nil {
-		return d.tries.open(evm.HashAddress(address), root), nil
+		return d.tries.openStorage(evm.HashAddress(address), root), nil
 	}
 	storage, err := trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), d.nodes())
 	if err == nil && d.keys != nil {

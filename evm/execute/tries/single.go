@@ -51,6 +51,26 @@ func (t *Trie) Hash() (common.Hash, error) {
 	return t.trie.hash, err
 }
 
+// Root returns the root as it was hashed last.
+func (t *Trie) Root() common.Hash { return t.trie.hash }
+
+// Hash computes the roots of some of r's tries as they are now. Nodes are hashed together, which takes less
+// time than trie by trie.
+func (r *Roots) Hash(changed ...*Trie) error {
+	all := make([]*trie, len(changed))
+	for i, t := range changed {
+		if t.failed != nil {
+			return errIncomplete
+		}
+		all[i] = t.trie
+	}
+	err := r.in.commit(all...)
+	for _, t := range changed {
+		t.failed = err
+	}
+	return err
+}
+
 // change makes a change, if none has failed before: what it left may be half done.
 func (t *Trie) change(make func() error) error {
 	if t.failed != nil {
