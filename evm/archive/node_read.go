@@ -81,28 +81,41 @@ func (v *nodeVersion) add(sort uint64, row []byte) (enough bool, err error) {
 		}
 		return true, v.end(sort, row)
 	}
-	d, err := decodeDifference(row)
-	if err != nil {
-		return true, err
+	return false, v.addDifference(sort, row, first)
+}
+
+// addDifference adds the children of a difference that are not known.
+func (v *nodeVersion) addDifference(sort uint64, row []byte, first bool) error {
+	steps, changed, items, ok := differenceHead(row)
+	for left := changed; left != 0 && ok; left &= left - 1 {
+		var child []byte
+		if child, items, ok = splitChild(items); !ok {
+			break
+		}
+		if i := bits.TrailingZeros16(left); v.known&(1<<i) == 0 {
+			to := v.copies[v.copied:][:len(child)]
+			v.copied += copy(to, child)
+			v.children[i] = to
+		}
 	}
-	if !first && d.steps != v.steps-1 {
-		return true, v.broken(sort)
+	if !ok || len(items) > 0 {
+		return invalidDifference(row)
 	}
-	v.steps = d.steps
-	for left := d.changed &^ v.known; left != 0; left &= left - 1 {
-		i := bits.TrailingZeros16(left)
-		to := v.copies[v.copied:][:len(d.children[i])]
-		v.copied += copy(to, d.children[i])
-		v.children[i] = to
+	if !first && steps != v.steps-1 {
+		return v.broken(sort)
 	}
-	v.known |= d.changed
-	return false, nil
+	v.steps = steps
+	v.known |= changed
+	return nil
 }
 
 // end processes the whole branch below the differences.
 func (v *nodeVersion) end(sort uint64, row []byte) error {
 	if len(row) == 0 || row[0] != nodeBase && (row[0] != nodeWhole || v.steps != 1) {
 		return v.broken(sort)
+	}
+	if v.endFull(row[1:]) {
+		return nil
 	}
 	below, ok := splitBranch(row[1:])
 	if !ok {
@@ -117,6 +130,27 @@ func (v *nodeVersion) end(sort uint64, row []byte) error {
 	room := slices.Grow(v.value, 1+maxListHead+below.size())
 	v.value = below.appendTo(append(room, nodeWhole))
 	return nil
+}
+
+// endFull processes the whole branch if all children are hashes, then and now, as those of most branches
+// that are read are. Each has its place, so the branch is copied at once. It returns false for other branches.
+func (v *nodeVersion) endFull(blob []byte) bool {
+	if !isFull(blob) {
+		return false
+	}
+	for left := v.known; left != 0; left &= left - 1 {
+		if len(v.children[bits.TrailingZeros16(left)]) != childBytes {
+			return false
+		}
+	}
+	v.steps = 0
+	v.value = append(append(slices.Grow(v.value, 1+fullBytes), nodeWhole), blob...)
+	made := v.value[len(v.value)-fullBytes:]
+	for left := v.known; left != 0; left &= left - 1 {
+		i := bits.TrailingZeros16(left)
+		copy(made[maxListHead+i*childBytes:], v.children[i])
+	}
+	return true
 }
 
 func (v *nodeVersion) broken(sort uint64) error {

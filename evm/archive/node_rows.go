@@ -128,6 +128,23 @@ func (b *branch) size() int {
 // maxListHead is the maximum RLP header size of a branch.
 const maxListHead = 3
 
+// fullBytes is the RLP size of a branch whose children are all hashes.
+const fullBytes = maxListHead + branchChildren*childBytes + 1
+
+// isFull reports whether blob is the RLP of such a branch.
+func isFull(blob []byte) bool {
+	const size = fullBytes - maxListHead
+	if len(blob) != fullBytes || blob[0] != 0xf9 || blob[1] != size>>8 || blob[2] != size&0xff || blob[fullBytes-1] != rlp.EmptyString[0] {
+		return false
+	}
+	for at := maxListHead; at < fullBytes-1; at += childBytes {
+		if blob[at] != 0x80+common.HashLength {
+			return false
+		}
+	}
+	return true
+}
+
 // appendTo appends the RLP of the branch.
 func (b *branch) appendTo(dst []byte) []byte {
 	size := b.size()
@@ -171,18 +188,33 @@ type difference struct {
 }
 
 func decodeDifference(row []byte) (d difference, err error) {
-	if len(row) < differenceMinimum {
-		return d, fmt.Errorf("%w: trie_nodes row: a difference of %d bytes, expected at least %d", ErrCorrupt, len(row), differenceMinimum)
-	}
-	d.steps, d.changed = int(row[1]), binary.BigEndian.Uint16(row[2:])
-	items, ok := row[4:], d.steps > 0 && d.steps <= maxSteps && d.changed != 0
+	var items []byte
+	var ok bool
+	d.steps, d.changed, items, ok = differenceHead(row)
 	for left := d.changed; left != 0 && ok; left &= left - 1 {
 		d.children[bits.TrailingZeros16(left)], items, ok = splitChild(items)
 	}
 	if !ok || len(items) > 0 {
-		return d, fmt.Errorf("%w: trie_nodes row: invalid difference %#x", ErrCorrupt, row)
+		return d, invalidDifference(row)
 	}
 	return d, nil
+}
+
+// differenceHead decodes a nodeDifference row up to the items of the children that have changed, or
+// returns false if the row cannot be one.
+func differenceHead(row []byte) (steps int, changed uint16, items []byte, ok bool) {
+	if len(row) < differenceMinimum {
+		return 0, 0, nil, false
+	}
+	steps, changed = int(row[1]), binary.BigEndian.Uint16(row[2:])
+	return steps, changed, row[4:], steps > 0 && steps <= maxSteps && changed != 0
+}
+
+func invalidDifference(row []byte) error {
+	if len(row) < differenceMinimum {
+		return fmt.Errorf("%w: trie_nodes row: a difference of %d bytes, expected at least %d", ErrCorrupt, len(row), differenceMinimum)
+	}
+	return fmt.Errorf("%w: trie_nodes row: invalid difference %#x", ErrCorrupt, row)
 }
 
 // leafKey returns the hex-prefix encoded rest of a leaf's key, or false if the encoded node

@@ -106,6 +106,11 @@ func TestNewestNode(t *testing.T) {
 	first := "\x00" + string(branchOf(t, 1, 2))
 	one, two := "\x02\x01\x00\x03"+hash(11)+hash(12), "\x02\x02\x00\x05"+"\x80"+hash(23)
 	corrupt := "corrupt"
+	fullWith := func(children ...byte) string {
+		return "\x00" + string(branchOf(t, append(children, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}[len(children):]...)...))
+	}
+	full, broken := fullWith(), []byte(fullWith())
+	broken[1+maxListHead+childBytes]--
 	for _, test := range []struct {
 		name string
 		rows map[uint64]string
@@ -119,6 +124,10 @@ func TestNewestNode(t *testing.T) {
 		{"a difference", map[uint64]string{5: first, 7: one}, 9, "7\x00" + string(branchOf(t, 11, 12))},
 		{"a difference of a difference", map[uint64]string{5: first, 7: one, 9: two}, 9, "9\x00" + string(branchOf(t, 0, 12, 23))},
 		{"as of before the differences", map[uint64]string{5: first, 7: one, 9: two}, 6, "5" + first},
+		{"a difference of a full branch", map[uint64]string{5: full, 7: one}, 9, "7" + fullWith(11, 12)},
+		{"a child of a full branch twice", map[uint64]string{5: full, 7: one, 9: "\x02\x02\x00\x02" + hash(32)}, 9, "9" + fullWith(11, 32)},
+		{"a child less than a full branch", map[uint64]string{5: full, 7: one, 9: two}, 9, "9" + fullWith(0, 12, 23)},
+		{"on a branch as long as a full one", map[uint64]string{5: string(broken), 7: one}, 9, corrupt},
 		{"nothing below", map[uint64]string{7: one}, 9, corrupt},
 		{"a row is missing at the end", map[uint64]string{7: one, 9: two}, 9, corrupt},
 		{"a row is missing between", map[uint64]string{5: first, 9: two}, 9, corrupt},
