@@ -182,7 +182,7 @@ func (s *blockSimulation) run(parent *types.Header, blocks []BlockCalls, done fu
 			return errAborted
 		}
 		parent = simulated.Block.Header()
-		s.chain.add(parent)
+		s.chain.add(simulated.Block.Hash(), parent)
 		if err := done(simulated); err != nil {
 			return err
 		}

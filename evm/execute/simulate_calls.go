@@ -184,11 +184,12 @@ type simulatedChain struct {
 	headers map[common.Hash]*types.Header
 }
 
-func (c *simulatedChain) add(header *types.Header) {
+// add adds a header with its hash.
+func (c *simulatedChain) add(hash common.Hash, header *types.Header) {
 	if c.headers == nil {
 		c.headers = make(map[common.Hash]*types.Header)
 	}
-	c.headers[header.Hash()] = header
+	c.headers[hash] = header
 }
 
 // GetHeader implements core.ChainContext.
