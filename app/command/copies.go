@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"ashlar/account/control"
 	"ashlar/app"
@@ -18,7 +17,7 @@ import (
 // copies are copies of stores that exist until they are released.
 type copies struct {
 	sources  []backup.Source
-	failed   map[string]error // by the name of a store that cannot be opened or copied
+	failed   map[string]error // by the name of a store that cannot be opened or copied, which they name
 	releases []func() error
 }
 
@@ -30,14 +29,11 @@ func (c *copies) lacks(wanted []string) []string {
 // why says which stores cannot be copied, nil if all can.
 func (c *copies) why() (all error) {
 	for _, name := range slices.Sorted(maps.Keys(c.failed)) {
-		err := c.failed[name]
-		if !strings.HasPrefix(err.Error(), name+": ") {
-			err = fmt.Errorf("%s: %w", name, err)
+		if all == nil {
+			all = c.failed[name]
+		} else {
+			all = fmt.Errorf("%w; and %w", all, c.failed[name])
 		}
-		if all != nil {
-			err = fmt.Errorf("%w; and %w", all, err)
-		}
-		all = err
 	}
 	return all
 }
@@ -162,7 +158,7 @@ func (c *copies) ofStore(ctx context.Context, data store.Dir, name, purpose stri
 	}
 	c.releases = append(c.releases, release)
 	if err := opened.Close(); err != nil {
-		c.failed[name] = err
+		c.failed[name] = fmt.Errorf("%s: %w", name, err)
 		return nil
 	}
 	c.add(made)
@@ -172,7 +168,7 @@ func (c *copies) ofStore(ctx context.Context, data store.Dir, name, purpose stri
 func (c *copies) add(made []control.Checkpoint) {
 	for _, m := range made {
 		if m.Failed != "" {
-			c.failed[m.Store] = errors.New(m.Failed)
+			c.failed[m.Store] = fmt.Errorf("%s: %s", m.Store, m.Failed)
 			continue
 		}
 		c.sources = append(c.sources, backup.Source{Name: m.Store, Dir: m.Dir})

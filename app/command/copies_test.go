@@ -142,9 +142,25 @@ func TestServerAwaitsAccounts(t *testing.T) {
 
 // TestCopiesSayWhy: each store that cannot be copied is named once.
 func TestCopiesSayWhy(t *testing.T) {
-	c := copies{failed: map[string]error{"accounts": errors.New("accounts: no"), "networks/a": errors.New("not there")}}
-	const want = "accounts: no; and networks/a: not there"
-	if got := c.why().Error(); got != want {
-		t.Errorf("%q, expected %q", got, want)
+	data := store.Dir(t.TempDir())
+	for _, dir := range []string{"accounts", "networks/empty"} {
+		if err := os.MkdirAll(filepath.Join(string(data), dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := filepath.Join(string(data), "accounts", "marker.format-version.000001.1")
+	if err := os.WriteFile(broken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	what := control.Copying{For: control.ForBackup, Stores: []string{store.AccountsName, store.NetworkStore("empty"), store.NetworkStore("none")}}
+	_, _, err := checkpoints(t.Context(), data, what, false)
+	if err == nil {
+		t.Fatal("stores that are not there were copied")
+	}
+	parts := strings.Split(err.Error(), "; and ")
+	for i, name := range what.Stores {
+		if why, named := strings.CutPrefix(parts[min(i, len(parts)-1)], name+": "); !named || strings.HasPrefix(why, name+": ") {
+			t.Errorf("%q, expected that part %d names %s once", err, i, name)
+		}
 	}
 }

@@ -45,7 +45,6 @@ func (p Prune) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 
 func (p Prune) prune(ctx context.Context, data store.Stores, bar *os.File) (done family.Pruned, err error) {
 	var pruner family.Pruner
-	var notPruned error // without the directory of the store, which a user need not know
 	accept := func(r kv.Reader) error {
 		f, err := app.FamilyOf(ctx, r)
 		if err != nil {
@@ -53,8 +52,7 @@ func (p Prune) prune(ctx context.Context, data store.Stores, bar *os.File) (done
 		}
 		var ok bool
 		if pruner, ok = f.(family.Pruner); !ok {
-			notPruned = fmt.Errorf("%w: a network of family %s keeps all that it has", errNotPruned, f.Name())
-			return notPruned
+			return fmt.Errorf("%w: a network of family %s keeps all that it has", errNotPruned, f.Name())
 		}
 		return f.Accept(ctx, r)
 	}
@@ -62,8 +60,5 @@ func (p Prune) prune(ctx context.Context, data store.Stores, bar *os.File) (done
 		done, err = pruner.Prune(ctx, opened, p.Keep, progress)
 		return err
 	})
-	if notPruned != nil {
-		err = notPruned
-	}
 	return done, err
 }

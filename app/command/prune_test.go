@@ -94,8 +94,8 @@ func checkPruneRefuses(t *testing.T, dir string) {
 		t.Errorf("a network that does not exist: %v", err)
 	}
 	demoOf(t, named(t, "starknet"), dir, "events", 8)
-	if err := prune("events", retention.Window{History: 3}); !errors.Is(err, errNotPruned) || strings.Contains(err.Error(), "open ") {
-		t.Errorf("a network without state: %v, want %v without the directory", err, errNotPruned)
+	if err := prune("events", retention.Window{History: 3}); !errors.Is(err, errNotPruned) {
+		t.Errorf("a network without state: %v, want %v", err, errNotPruned)
 	}
 	held, err := store.Dir(dir).OpenNetwork("small", kv.Options{})
 	if err != nil {

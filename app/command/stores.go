@@ -29,7 +29,7 @@ func openStores(ctx context.Context, data, file string, reading bool) (store.Sto
 	}
 	c.Data = cmp.Or(data, c.Data)
 	stores, err := app.OpenStores(ctx, &c, reading)
-	if err != nil && file != "" && c.Data == "" && !c.Store.Cassandra.Used() {
+	if err != nil && file != "" && data == "" {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
 	if keyspace, ok := stores.(*store.Keyspace); ok && err == nil {

@@ -124,17 +124,21 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// OpenExisting opens a store by its name in backups, to copy it.
+// OpenExisting opens a store by its name in backups, to copy it. An error names the store.
 func (d Dir) OpenExisting(name string) (kv.Store, error) {
-	if !d.HasStore(name) {
-		return nil, fmt.Errorf("not found in %s", d)
+	network, isNetwork := strings.CutPrefix(name, networkPrefix)
+	switch {
+	case !d.HasStore(name):
+		return nil, fmt.Errorf("%s: not found in %s", name, d)
+	case !isNetwork:
+		return d.OpenAccounts(nil)
 	}
-	if network, ok := strings.CutPrefix(name, networkPrefix); ok {
-		opened, err := d.OpenNetwork(network, kv.Options{Existing: true})
-		if errors.Is(err, kv.ErrNotFound) {
-			return nil, fmt.Errorf("%s has no store; is its disk mounted?", d.Network(network))
-		}
-		return opened, err
+	opened, err := d.OpenNetwork(network, kv.Options{Existing: true})
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil, fmt.Errorf("%s: %s has no store; is its disk mounted?", name, d.Network(network))
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return d.OpenAccounts(nil)
+	return opened, nil
 }
