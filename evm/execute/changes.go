@@ -10,8 +10,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// changeRecorder records what the steps of a block change. [collidingState] names what may change before it does, and the
-// values are compared at the end of the step. It belongs to one block.
+// changeRecorder records what the steps of a block change. [collidingState] names accounts before they may change, and slots
+// with the value before once they may have. The values are compared at the end of the step. It belongs to one block.
 type changeRecorder struct {
 	state    *state.StateDB
 	accounts recordedKeys[common.Address, evm.Account]

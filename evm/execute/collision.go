@@ -21,7 +21,7 @@ type collidingState struct {
 
 	// recorder, if any, is told what the EVM does before and after calls.
 	recorder *traceRecorder
-	// changes, if any, is told what may change before it does.
+	// changes, if any, is told what may change.
 	changes *changeRecorder
 }
 

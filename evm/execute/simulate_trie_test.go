@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -87,7 +88,8 @@ func newLibraryState(t *testing.T, r *rand.Rand) *libraryState {
 func TestSimulatedRoots(t *testing.T) {
 	for name, rules := range map[string]params.Rules{
 		"Frontier": {}, "Byzantium": {IsEIP158: true, IsByzantium: true},
-		"Cancun": {IsEIP158: true, IsByzantium: true, IsCancun: true},
+		"Cancun":    {IsEIP158: true, IsByzantium: true, IsCancun: true},
+		"Amsterdam": {IsEIP158: true, IsByzantium: true, IsCancun: true, IsAmsterdam: true},
 	} {
 		for seed := range uint64(8) {
 			t.Run(fmt.Sprint(name, ", seed ", seed), func(t *testing.T) { compareSimulated(t, rules, seed) })
@@ -98,6 +100,7 @@ func TestSimulatedRoots(t *testing.T) {
 func compareSimulated(t *testing.T, rules params.Rules, seed uint64) {
 	l := newLibraryState(t, rand.New(rand.NewPCG(seed, 1)))
 	var states [3]*state.StateDB
+	var databases [len(states)]*stateDatabase
 	var read [len(states)]int64
 	for i := range states {
 		db := newDatabase(t.Context(), Parent{State: l}, false)
@@ -109,7 +112,7 @@ func compareSimulated(t *testing.T, rules params.Rules, seed uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		states[i] = statedb
+		states[i], databases[i] = statedb, db
 	}
 	for round := range 60 {
 		var roots [len(states)]common.Hash
@@ -123,7 +126,7 @@ func compareSimulated(t *testing.T, rules params.Rules, seed uint64) {
 			if r.IntN(2) == 0 {
 				roots[i] = statedb.IntermediateRoot(rules)
 			}
-			if err := statedb.Error(); err != nil {
+			if err := errors.Join(statedb.Error(), databases[i].failure()); err != nil {
 				t.Fatal(err)
 			}
 			read[i] += l.nodes.Load() - before
