@@ -107,6 +107,15 @@ func TestAllowedBlocks(t *testing.T) {
 		"query returned more than 10000 results":                                                  0,
 		"Block range limit exceeded. See more details at https://docs.chainstack.com/docs/limits": 0,
 		"Under the Free tier plan, you can make eth_getLogs requests with up to a 10 block range": 10,
+		"block range too large, max: 10k blocks":                                                  10_000,
+		"block range is too wide (maximum 2K blocks)":                                             2000,
+		"block range too large, range: 99999, max: 2k":                                            2000,
+		"execution took too long, max: 5s. Try a smaller range":                                   0,
+		"narrow the range: the query ran too long (maximum 10s)":                                  0,
+		"the result is too large (max: 10 MB)":                                                    0,
+		"block range exceeds max allowed (maximum 10 requests per second)":                        0,
+		"exceeds max addresses (maximum 20)":                                                      0,
+		"log count exceeds max: 2000, please use a smaller range":                                 0,
 		"limit exceeded": 0,
 	} {
 		if got := allowed(&upstream.NodeError{Message: text}, 0x10, last); got != want {

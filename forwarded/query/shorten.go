@@ -21,7 +21,7 @@ func (c *Chain) shorten(refusal *upstream.NodeError, from, to uint64) uint64 {
 var (
 	// ofLogs matches refusals because of the number of logs, not of blocks.
 	ofLogs      = regexp.MustCompile(`(?i)results|response|logs (matched|returned)|too many logs|timeout`)
-	statedLimit = regexp.MustCompile(`(?i)(?:range \(?\d[\d,_]*\)? exceeds (?:the )?(?:\w+ )?(?:limit|maximum)(?: of)?|maximum is set to|blocks distance:|blocks range, the limit is|requested blocks is|\(maximum|\bmax:|maxAllowedRange":|narrow your filter:) ?\(?(\d[\d,_]{0,12})()`)
+	statedLimit = regexp.MustCompile(`(?i)(?:range \(?\d[\d,_]*\)? exceeds (?:the )?(?:\w+ )?(?:limit|maximum)(?: of)?|maximum is set to|blocks distance:|blocks range, the limit is|requested blocks is|wide \(maximum|range: \d[\d,_]*, max:|maxAllowedRange":|narrow your filter:) ?\(?(\d[\d,_]{0,12})([kK]?)\b`)
 	// suggestedRange matches a range of blocks, in hexadecimal (Infura, Alchemy) or decimal digits (reth).
 	suggestedRange = regexp.MustCompile(`\[0x([0-9a-fA-F]{1,16}), ?0x([0-9a-fA-F]{1,16})\]|with the range (\d{1,19})-(\d{1,19})\b`)
 	namedBlocks    = regexp.MustCompile(`(\d[\d,_]{0,12})([kK]?)[ -]*(?:block|range)|(?:range|limited to|maximum of|up to a?)[^0-9]{0,20}(\d[\d,_]{0,12})([kK]?)`)
