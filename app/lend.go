@@ -108,8 +108,8 @@ func (s *Service) LendNetwork(ctx context.Context, what control.Borrowing) (b co
 }
 
 // lendable returns why a network stays in service: neither the command nor this server could open a store that refuses writes.
-// One that is to be removed makes space, unless it has failed: then it stays locked until this process ends. Neither can one
-// be removed that another process copies.
+// One that is to be removed makes space, unless it has failed: then it stays locked until this process ends. A network
+// that another process copies cannot be removed.
 func (s *Service) lendable(what control.Borrowing) error {
 	n := s.Network(what.Network)
 	if n == nil || n.store == nil {

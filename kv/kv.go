@@ -89,7 +89,7 @@ var (
 	// other; so the writer should write the same again, not something else.
 	ErrFull = errors.New("the disk is full")
 	// ErrCheckpoint is returned by Checkpoint while an earlier copy for the same purpose has not
-	// been released, by whichever process.
+	// been released, by whichever process, and by CopiedElsewhere.
 	ErrCheckpoint = errors.New("the store is being copied already")
 	// ErrUnavailable is returned by any call for which too few nodes of a distributed store
 	// answer, and by reads for which too many files are open. It succeeds again when more nodes
@@ -296,7 +296,8 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context, purpose string) (dir string, release func() error, err error)
 
 	// CopiedElsewhere returns an ErrCheckpoint that names the process if a copy belongs to another one, which made it
-	// before the store was opened. The store cannot be removed until that copy is released.
+	// before the store was opened. The store cannot be removed until that copy is released. Another error means that
+	// this is not known.
 	CopiedElsewhere() error
 }
 

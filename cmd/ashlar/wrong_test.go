@@ -24,6 +24,7 @@ func TestWrongPlaces(t *testing.T) {
 		"backup --data data --to file":             noFolder,
 		"restore --data new --from file":           noFolder,
 		"restore --list --from file":               noFolder,
+		"restore --list --from file/x":             strings.Replace(noFolder, "file", "file/x", 1),
 		"backup --data file --to backups":          "ashlar: data directory file: not a directory",
 		"verify --data file --network a":           "ashlar: network a: data directory file: not a directory",
 		"network add --data nowhere a":             "ashlar: data directory nowhere: no such directory",

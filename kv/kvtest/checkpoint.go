@@ -152,12 +152,22 @@ func testCheckpointLeft(t *testing.T, open func(t *testing.T, dir string) kv.Sto
 	if _, err := os.Stat(left); err != nil {
 		t.Fatal(err)
 	}
+	kept := t.TempDir()
+	if err := os.CopyFS(kept, os.DirFS(filepath.Dir(left))); err != nil {
+		t.Fatal(err)
+	}
 	s = open(t, killed)
 	defer closeStore(t, s)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a copy that was left: %v, expected no directory", err)
 	}
 	expect(t, "a row", get(s, list, "p", 1), `"1"`)
+	if err := os.CopyFS(filepath.Dir(left), os.DirFS(kept)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.(kv.Checkpointer).CopiedElsewhere(); err != nil {
+		t.Errorf("a copy whose process was killed: %v, expected that it belongs to no process", err)
+	}
 	checkpoint(t, s)
 }
 
@@ -282,5 +292,8 @@ func testCheckpointRefused(t *testing.T, open func(t *testing.T, dir string) kv.
 	closeStore(t, s)
 	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test"); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("a copy of a closed store: %v, expected ErrClosed", err)
+	}
+	if err := s.(kv.Checkpointer).CopiedElsewhere(); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("copies of a closed store: %v, expected ErrClosed", err)
 	}
 }

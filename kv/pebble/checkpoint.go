@@ -190,6 +190,9 @@ func (s *Store) take(purpose string) (*claim, error) {
 
 // CopiedElsewhere implements kv.Checkpointer.
 func (s *Store) CopiedElsewhere() error {
+	if s.closed.Load() {
+		return kv.ErrClosed
+	}
 	s.taken.mu.Lock() // so that no copy is taken for one of another process before its purpose is remembered
 	defer s.taken.mu.Unlock()
 	names, err := s.place.fs.List(s.place.dir)
