@@ -71,7 +71,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// run runs one line, and says whether it held.
+// run runs one line, and reports whether it held.
 func (c *notifiedCase) run(line string) bool {
 	verb, rest, _ := strings.Cut(line, " ")
 	words := strings.Fields(rest)

@@ -61,7 +61,7 @@ func (b *Block) PutRows(to kv.Putter) {
 	}
 }
 
-// eachRow calls visit with all rows of the block until it returns false, and says whether it
+// eachRow calls visit with all rows of the block until it returns false, and reports whether it
 // did not.
 func (b *Block) eachRow(visit func(*kv.Table, kv.Row) bool) bool {
 	for _, row := range b.layer.rows {
