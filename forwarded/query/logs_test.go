@@ -116,6 +116,7 @@ func TestAllowedBlocks(t *testing.T) {
 		"block range exceeds max allowed (maximum 10 requests per second)":                        0,
 		"exceeds max addresses (maximum 20)":                                                      0,
 		"log count exceeds max: 2000, please use a smaller range":                                 0,
+		"Block range limit exceeded. 24/7 support":                                                0,
 		"limit exceeded": 0,
 	} {
 		if got := allowed(&upstream.NodeError{Message: text}, 0x10, last); got != want {

@@ -24,7 +24,7 @@ var (
 	statedLimit = regexp.MustCompile(`(?i)(?:range \(?\d[\d,_]*\)? exceeds (?:the )?(?:\w+ )?(?:limit|maximum)(?: of)?|maximum is set to|blocks distance:|blocks range, the limit is|requested blocks is|wide \(maximum|range: \d[\d,_]*, max:|maxAllowedRange":|narrow your filter:) ?\(?(\d[\d,_]{0,12})([kK]?)\b`)
 	// suggestedRange matches a range of blocks, in hexadecimal (Infura, Alchemy) or decimal digits (reth).
 	suggestedRange = regexp.MustCompile(`\[0x([0-9a-fA-F]{1,16}), ?0x([0-9a-fA-F]{1,16})\]|with the range (\d{1,19})-(\d{1,19})\b`)
-	namedBlocks    = regexp.MustCompile(`(\d[\d,_]{0,12})([kK]?)[ -]*(?:block|range)|(?:range|limited to|maximum of|up to a?)[^0-9]{0,20}(\d[\d,_]{0,12})([kK]?)`)
+	namedBlocks    = regexp.MustCompile(`(\d[\d,_]{0,12})([kK]?)[ -]*(?:block|range)|(?:range|limited to|maximum of|up to a?)[^0-9.]{0,20}(\d[\d,_]{0,12})([kK]?)`)
 	// ofRequest matches the words after a number that is not a limit, but what was asked for.
 	ofRequest = regexp.MustCompile(`(?i)^[)\]]?(?:[ -]*(?:blocks?|range))*(?: is| are| was| were)? (?:exceed|requested)`)
 )
