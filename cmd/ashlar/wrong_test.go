@@ -14,6 +14,9 @@ func TestWrongPlaces(t *testing.T) {
 	if err := os.WriteFile("file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile("nodir.yaml", []byte("data: file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	genesis, chain := tinyChain(t, "01")
 	data := filepath.Join(dir, "data")
 	if code, out := runCommand(t, "import", "--data", data, "--network", "a", "--genesis", genesis, chain); code != exitDone {
@@ -31,6 +34,8 @@ func TestWrongPlaces(t *testing.T) {
 		"network add --data file a":                "ashlar: data directory file: not a directory",
 		"join --data data --network a --from file": "ashlar: network a: --from: file: neither data nor store.cassandra is set (want the place of the stores)",
 		"copy --from data --to file":               "ashlar: --to: file: neither data nor store.cassandra is set (want the place of the stores)",
+		"copy --from data --to nodir.yaml":         "ashlar: --to: nodir.yaml: data directory file: not a directory",
+		"account list --config nodir.yaml":         "ashlar: nodir.yaml: data directory file: not a directory",
 	} {
 		code, out := runCommand(t, strings.Fields(args)...)
 		if code == exitDone || !strings.HasPrefix(out, want) {
