@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // partSuffix ends the names of files that are not complete.
@@ -40,8 +41,11 @@ func (f folder) List(ctx context.Context, below string, found func(name string, 
 		}
 		return err
 	})
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("target %q is not a directory (want a folder, or s3://BUCKET/PREFIX)", string(f))
 	}
 	return err
 }

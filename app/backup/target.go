@@ -2,12 +2,9 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"syscall"
 )
 
 // Target stores objects under slash-separated names.
@@ -33,9 +30,6 @@ func OpenTarget(place string) (Target, error) {
 	case ok && scheme == "s3":
 		return openBucket(place, rest)
 	case !ok && !strings.HasPrefix(place, "s3:"): // which lacks a slash
-		if info, err := os.Stat(place); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-			return nil, fmt.Errorf("target %q is not a directory (want a folder, or s3://BUCKET/PREFIX)", place)
-		}
 		return folder(place), nil
 	}
 	return nil, fmt.Errorf("unknown kind of target %q (want a folder, or s3://BUCKET/PREFIX)", place)

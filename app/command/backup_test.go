@@ -220,6 +220,11 @@ func TestBackupRepeats(t *testing.T) {
 		if names, err := backup.Names(t.Context(), target); err == nil && len(names) >= 2 {
 			break
 		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the repetition ended with %v", err)
+		default:
+		}
 	}
 	cancel()
 	if err := <-ended; err != nil {

@@ -22,7 +22,7 @@ func TestWrongPlaces(t *testing.T) {
 	if code, out := runCommand(t, "import", "--data", data, "--network", "a", "--genesis", genesis, chain); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	const noFolder = `ashlar: usage: target "file" is not a directory (want a folder, or s3://BUCKET/PREFIX)`
+	const noFolder = `ashlar: target "file" is not a directory (want a folder, or s3://BUCKET/PREFIX)`
 	for args, want := range map[string]string{
 		"backup --data data --to file":             noFolder,
 		"restore --data new --from file":           noFolder,
