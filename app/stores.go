@@ -27,7 +27,11 @@ func OpenStores(ctx context.Context, c *config.Config, reading bool) (store.Stor
 	if c.Data == "" {
 		return nil, errors.New("neither data nor store.cassandra is set (want the place of the stores)")
 	}
-	return store.Dir(c.Data), nil
+	dir := store.Dir(c.Data)
+	if err := dir.Check(); err != nil {
+		return nil, err
+	}
+	return dir, nil
 }
 
 // leaseWait is how long a writer waits for a lease. That of a writer that was killed ends

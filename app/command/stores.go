@@ -29,9 +29,6 @@ func openStores(ctx context.Context, data, file string, reading bool) (store.Sto
 	}
 	c.Data = cmp.Or(data, c.Data)
 	stores, err := app.OpenStores(ctx, &c, reading)
-	if dir, ok := stores.(store.Dir); ok {
-		err = dir.Check()
-	}
 	if err != nil && file != "" && data == "" {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
