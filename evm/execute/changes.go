@@ -44,19 +44,18 @@ func (e *Executor) recorderOf(header *types.Header, statedb *state.StateDB) *cha
 // touchAccount notes that the nonce or the balance of an account may be about to change, and with them whether it exists. A nil
 // recorder ignores it.
 func (c *changeRecorder) touchAccount(address common.Address) {
-	if c != nil {
-		c.touchAccountAs(address, touched)
-	}
+	c.touchAccountAs(address, touched)
 }
 
 // touchCode is touchAccount for all that an account has.
 func (c *changeRecorder) touchCode(address common.Address) {
-	if c != nil {
-		c.touchAccountAs(address, touchedCode)
-	}
+	c.touchAccountAs(address, touchedCode)
 }
 
 func (c *changeRecorder) touchAccountAs(address common.Address, as touch) {
+	if c == nil {
+		return
+	}
 	if k, isNew := c.accounts.touch(address, as); isNew {
 		k.first = c.account(address, evm.Account{}, as)
 		k.last = k.first

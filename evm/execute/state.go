@@ -50,8 +50,8 @@ func (d *stateDatabase) nodes() nodeDatabase {
 	return nodeDatabase{ctx: d.ctx, state: d.state, failed: &d.readFailure}
 }
 
-// Type implements state.Database. In a simulation it says what [simulatedTries] need of StateDB, although there is no unified
-// trie: nothing that asks for the type otherwise, such as Commit, is called on such a state.
+// Type implements state.Database. In a simulation it is TypeUBT, although there is no unified trie: then StateDB starts no
+// goroutines (see [simulatedTries]). Commit, which would need the real type, is never called there.
 func (d *stateDatabase) Type() state.DatabaseType {
 	if d.tries != nil && d.tries.joined() {
 		return state.TypeUBT
