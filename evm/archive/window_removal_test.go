@@ -41,7 +41,8 @@ func (w *walked) WalkAfter(ctx context.Context, table *kv.Table, after []byte, f
 }
 
 // TestWindowWalks: a removal in slices never walks twice over the same partitions, also where
-// it has removed all of their rows.
+// it has removed all of their rows. On a store that is written piecewise it has no slices: a walk
+// reads pages of many rows, of which a slice would use a part.
 func TestWindowWalks(t *testing.T) {
 	const last = 200
 	chain := archive.GrowChain(t, 1330, last)
@@ -54,7 +55,10 @@ func TestWindowWalks(t *testing.T) {
 		options := exact
 		options.Work = 1 // each slice is one partition
 		mustMove(t, openArchive(t, store), store, smallWindow, options)
-		if counted.again < 100 {
+		if piecewise && counted.again > 0 {
+			t.Errorf("piecewise, the removal had %d slices, want none", counted.again)
+		}
+		if !piecewise && counted.again < 100 {
 			t.Errorf("the removal had %d slices, want 100 or more", counted.again)
 		}
 	}

@@ -13,13 +13,15 @@ const (
 	// fewRows of a partition are removed one by one, more as a range. Where each removal is a
 	// statement of its own, two are a range.
 	fewRows = 32
-	// checkEvery is the number of rows of one partition after which the work may rest.
+	// checkEvery is the number of rows after which the work may rest within a slice.
 	checkEvery = 512
 )
 
 // sweep removes the versions in a table that are older than the state of a block needs, or
 // the rows of the trace index of the blocks up to it. It works in slices, so that no view of
-// the store is held for long.
+// the store is held for long. A store that is written piecewise has no views: there the whole
+// table is one slice, since each walk begins with a page of many rows. Slices that end before
+// their first page is used would read it again for every partition.
 func (r *Remover) sweep(ctx context.Context, t *kv.Table, state uint64) error {
 	s := &slice{work: r.work(), table: t, state: state, keepNewest: t != archive.NamedTables().TracePostings}
 	r.Progress.Begin(t.Name, 1<<16)
@@ -76,7 +78,7 @@ type oldRows struct {
 
 // run walks over partitions until the work is tired, or returns true at the end.
 func (s *slice) run(ctx context.Context) (done bool, err error) {
-	any, seen := false, 0
+	any, unchecked := false, 0
 	for row, err := range s.remover.store.WalkAfter(ctx, s.table, s.after, 0) {
 		if err != nil {
 			return false, err
@@ -86,16 +88,19 @@ func (s *slice) run(ctx context.Context) (done bool, err error) {
 				if err := s.trim(ctx); err != nil {
 					return false, err
 				}
-				if s.tired() {
+				if s.tired() && !s.piecewise {
 					return false, nil
 				}
 			}
-			any, seen = true, 0
+			any = true
 			s.old = oldRows{partition: append(s.old.partition[:0], row.Partition...), sorts: s.old.sorts[:0]}
 		}
-		if seen++; seen%checkEvery == 0 && s.tired() {
-			if err := s.rest(ctx); err != nil {
-				return false, err
+		if unchecked++; unchecked == checkEvery {
+			unchecked = 0
+			if s.tired() {
+				if err := s.rest(ctx); err != nil {
+					return false, err
+				}
 			}
 		}
 		if err := s.add(row); err != nil {
