@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"ashlar/evm"
+	"ashlar/evm/keccak"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 const (
@@ -19,8 +19,8 @@ const (
 	// mostTried is how many numbers are tried in all. That some prefix is still missing then has a
 	// probability of 10^-8.
 	mostTried = 1 << 25
-	// triedAtOnce is how many numbers are tried between two looks at the context: 2 ms.
-	triedAtOnce = 1 << 12
+	// triedAtOnce is how many numbers are tried together, between two looks at the context: 0.4 ms.
+	triedAtOnce = 1 << 10
 )
 
 // preimages finds addresses, or slots, whose keccak256 begins with given nibbles. eth_getProof
@@ -75,15 +75,15 @@ func (p *preimages) search(from, to int) (number uint32, ok bool, err error) {
 	if p.tried >= mostTried {
 		return 0, false, evm.ErrUnnamed
 	}
-	state, key, preimage := crypto.NewKeccakState(), make([]byte, common.HashLength), p.preimage(0)
-	for range triedAtOnce {
-		state.Reset()
-		state.Write(p.put(preimage, p.tried))
-		if _, err := state.Read(key); err != nil {
-			return 0, false, err
-		}
+	tried, keys := make([][]byte, triedAtOnce), make([]common.Hash, triedAtOnce)
+	numbers := make([]byte, triedAtOnce*p.length)
+	for i := range tried {
+		tried[i] = p.put(numbers[i*p.length:][:p.length], p.tried+uint32(i))
+	}
+	keccak.Sum(tried, keys)
+	for i := range keys {
 		p.tried++
-		if at := &p.first[binary.BigEndian.Uint32(key)>>(32-4*prefixNibbles)]; *at == 0 {
+		if at := &p.first[binary.BigEndian.Uint32(keys[i][:])>>(32-4*prefixNibbles)]; *at == 0 {
 			*at = p.tried
 		}
 	}

@@ -64,7 +64,7 @@ func family(name string) []layer {
 		{"merkle", in(".")},
 		{"execute", in("keccak", ".")},
 		{"archive", append(in("keccak", "."), "kv", "chain", "history", "retry")},
-		{"proven", append(in(".", "merkle", "source", "archive"), "limit", "upstream", "kv", "chain", "history")},
+		{"proven", append(in("keccak", ".", "merkle", "source", "archive"), "limit", "upstream", "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
 		{"snapshot", append(in(".", "execute", "archive", "export"), "chain", "endpoint", "filelock")},
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry", "upstream")},
