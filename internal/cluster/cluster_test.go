@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"ashlar/evm/genesis"
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
 	"ashlar/kv"
@@ -171,8 +172,8 @@ const pollEvery = 50 * time.Millisecond
 func within(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for began := time.Now(); !holds(); time.Sleep(pollEvery) {
-		if time.Since(began) > patience {
-			t.Fatalf("not within %v: %s", patience, what)
+		if time.Since(began) > await.Patience {
+			t.Fatalf("not within %v: %s", await.Patience, what)
 		}
 	}
 }
@@ -248,7 +249,7 @@ func freeAddress(t *testing.T) string {
 // patiently makes a call, and repeats it while the server cannot reach its store: a read is tried for 10 s only, in which
 // the nodes of a busy machine may not answer. It is for tests that take no node away.
 func patiently(t *testing.T, c *node.Client, result any, method string, params ...any) error {
-	for end := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+	for end := time.Now().Add(await.Patience); ; time.Sleep(pollEvery) {
 		err := c.Call(t.Context(), result, method, params...)
 		var refused *node.Error
 		if !errors.As(err, &refused) || !strings.Contains(refused.Message, kv.ErrUnavailable.Error()) || time.Now().After(end) {

@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 	serve(t, process(t, keyspace, "writer", fmt.Sprintf("networks: {%s: {genesis: %s, source: %q, pool: none}}", network, filepath.Join(folder, "genesis.json"), f.SocketURL())))
 	// Without a cache worth the name, so that answers come from Cassandra.
 	f.process, f.reader = serve(t, process(t, keyspace, "reader", "cache: 1MiB"))
-	await(t, f.reader, f.chain[20], patience)
+	awaitHead(t, f.reader, f.chain[20])
 	f.head.Store(20)
 	f.shown.Store(20)
 	if f.witness, err = cassandratest.NewWitness(t.Context(), cluster); err != nil {
@@ -80,7 +80,7 @@ func TestFaults(t *testing.T) {
 	stop()
 	working.Wait()
 	last := f.chain[f.shown.Load()]
-	await(t, f.reader, last, patience)
+	awaitHead(t, f.reader, last)
 	t.Logf("%v: %d kills, %d pauses, %d restarts; %d answers compared, %d heads seen up to block %d, %d of them while a node was away", *faultTime,
 		f.kills, f.pauses, f.restarts, f.answers.Load(), f.heads, last.NumberU64(), f.moved)
 	t.Logf("the machine was too busy in %.1f%% of the time: %d reads failed then, and the head stood still in %d faults",

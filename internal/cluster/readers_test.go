@@ -45,12 +45,12 @@ func TestReaders(t *testing.T) {
 	upstream.Set(a[:2], 0, 0)
 	keyspace := newKeyspace(t)
 	_, writer := serve(t, process(t, keyspace, "writer", fmt.Sprintf("networks: {%s: {genesis: %s, source: %q, pool: none}}", network, file, upstream.SocketURL())))
-	await(t, writer, a[1], patience)
+	awaitHead(t, writer, a[1])
 	var all []*follower
 	m := &mover{order: map[common.Hash]int{a[1].Hash(): 0}}
 	for range count {
 		_, reader := serve(t, process(t, keyspace, "reader"))
-		await(t, reader, a[1], patience)
+		awaitHead(t, reader, a[1])
 		all = append(all, follow(t, reader))
 		m.readers = append(m.readers, reader)
 	}
@@ -65,10 +65,10 @@ func TestReaders(t *testing.T) {
 		head := step.chain[step.head]
 		m.will(head.Hash(), i+1)
 		upstream.Set(step.chain[:step.head+1], 0, 0)
-		await(t, writer, head, patience)
+		awaitHead(t, writer, head)
 		began := time.Now()
 		for _, f := range all {
-			await(t, f.reader, head, patience)
+			awaitHead(t, f.reader, head)
 		}
 		late = max(late, time.Since(began))
 	}

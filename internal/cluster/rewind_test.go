@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ashlar/evm/ingest/ingesttest"
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -57,7 +58,7 @@ func TestRewind(t *testing.T) {
 		if !strings.Contains(reader.Output(), "rewind") {
 			t.Errorf("the reader ended by itself, with:\n%s", reader.Output())
 		}
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Error("a reader goes on after a rewind")
 	}
 	importInto(t, shell, start, second)

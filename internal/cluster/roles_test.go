@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/internal/await"
 	"ashlar/internal/fakenode"
 	"ashlar/internal/node"
 
@@ -31,22 +32,19 @@ func (u *upstream) show(number int) {
 	u.Set(u.chain[:number+1], final, final)
 }
 
-// await waits until a server shows a block, and returns how long it took.
-func await(t *testing.T, c *node.Client, want *types.Block, most time.Duration) time.Duration {
+// awaitHead waits until a server shows a block, and returns how long it took.
+func awaitHead(t *testing.T, c *node.Client, want *types.Block) time.Duration {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(pollEvery) {
 		number, hash, err := head(t, c)
 		if err == nil && number == want.NumberU64() && hash == want.Hash().Hex() {
 			return time.Since(began)
 		}
-		if time.Since(began) > most {
-			t.Fatalf("after %v the head is %d %s, %v, expected %d %s", most, number, hash, err, want.NumberU64(), want.Hash())
+		if time.Since(began) > await.Patience {
+			t.Fatalf("after %v the head is %d %s, %v, expected %d %s", await.Patience, number, hash, err, want.NumberU64(), want.Hash())
 		}
 	}
 }
-
-// patience is for what takes as long as it takes on a busy machine.
-const patience = 3 * time.Minute
 
 // TestRoles follows a node by a writer, kills the writer, pauses the one that takes over,
 // and has a reader show every head.
@@ -62,16 +60,16 @@ func TestRoles(t *testing.T) {
 	keyspace := newKeyspace(t)
 	follow := fmt.Sprintf("networks: {%s: {genesis: %s, source: %q, pool: none}}", network, filepath.Join(folder, "genesis.json"), u.SocketURL())
 	first, writer := serve(t, process(t, keyspace, "writer", follow))
-	await(t, writer, u.chain[20], patience)
+	awaitHead(t, writer, u.chain[20])
 	_, reader := serve(t, process(t, keyspace, "reader"))
-	await(t, reader, u.chain[20], patience)
+	awaitHead(t, reader, u.chain[20])
 
 	// A new head is at the reader soon after it is at the writer.
 	var late time.Duration
 	for number := 21; number <= 40; number++ {
 		u.show(number)
-		await(t, writer, u.chain[number], patience)
-		late = max(late, await(t, reader, u.chain[number], patience))
+		awaitHead(t, writer, u.chain[number])
+		late = max(late, awaitHead(t, reader, u.chain[number]))
 	}
 	t.Logf("the reader showed each of 20 heads at most %v after the writer", late)
 
@@ -82,31 +80,31 @@ func TestRoles(t *testing.T) {
 	first.Kill()
 	killed := time.Now()
 	u.show(41)
-	await(t, reader, u.chain[41], patience)
+	awaitHead(t, reader, u.chain[41])
 	t.Logf("the standby showed a new head %v after the writer was killed", time.Since(killed))
 
 	// A writer that is paused loses the lease to the next standby, and ends when it wakes up.
 	next := standby(t, keyspace, follow)
 	signal(t, standing, syscall.SIGSTOP)
 	u.show(45)
-	await(t, reader, u.chain[45], patience)
+	awaitHead(t, reader, u.chain[45])
 	signal(t, standing, syscall.SIGCONT)
 	select {
 	case <-standing.Done():
 		if !strings.Contains(standing.Output(), "lease") {
 			t.Errorf("a writer without lease ended by itself, with:\n%s", standing.Output())
 		}
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Error("a writer that was paused goes on without its lease")
 	}
 	u.show(60)
-	await(t, reader, u.chain[60], patience)
+	awaitHead(t, reader, u.chain[60])
 	if err := next.Stop(); err != nil {
 		t.Error(err)
 	}
 
 	// The reader goes on without a writer. Nothing is lost, doubled or wrong.
-	await(t, reader, u.chain[60], patience)
+	awaitHead(t, reader, u.chain[60])
 	for number, block := range u.chain[:61] {
 		var got struct{ Hash string }
 		if err := patiently(t, reader, &got, "eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true); err != nil || got.Hash != block.Hash().Hex() {
@@ -153,7 +151,7 @@ func standby(t *testing.T, keyspace, follow string) *node.Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	for end := time.Now().Add(patience); !strings.Contains(p.Output(), "waiting for the lease"); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); !strings.Contains(p.Output(), "waiting for the lease"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the standby does not wait:\n%s", p.Output())
 		}

@@ -39,7 +39,7 @@ func TestUpstream(t *testing.T) {
 			}
 			serve(t, process(t, keyspace, "writer", networks))
 			_, reader := serve(t, process(t, keyspace, "reader", networks))
-			await(t, reader, blocks[len(blocks)-1], patience)
+			awaitHead(t, reader, blocks[len(blocks)-1])
 			compareReader(t, want, reader, blocks)
 			if test.name == "forwarded" {
 				refuseWithoutUpstream(t, keyspace)

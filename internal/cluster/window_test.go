@@ -16,6 +16,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
 	"ashlar/history/retention"
+	"ashlar/internal/await"
 	"ashlar/internal/node"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
@@ -77,7 +78,7 @@ func TestWindow(t *testing.T) {
 		if beside == nil {
 			beside = serving()
 		}
-		await(t, beside, chain[last], patience)
+		awaitHead(t, beside, chain[last])
 		moveWindow(t, place, kept)
 	}
 	if report, err := writer.Verify(t.Context()); err != nil || !strings.Contains(report, "sound") {
@@ -146,7 +147,7 @@ func checkProofs(t *testing.T, want, got *node.Client, chain []*types.Block) {
 func moveWindow(t *testing.T, place store.Cassandra, w retention.Window) {
 	t.Helper()
 	for attempt := range 4 {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 		if attempt < 3 {
 			ctx, cancel = context.WithTimeout(t.Context(), rand.N(2*time.Second))
 		}

@@ -139,10 +139,12 @@ func compare(ctx context.Context, t *testing.T, q question, body []byte, geth, a
 	return o, nil
 }
 
-// isLate reports whether an execution was ended because it took too long, as one can on a
-// busy machine.
+// isLate reports whether an execution or a request was ended because it took too long, as one can
+// on a busy machine.
 func (a answer) isLate() bool {
-	return strings.Contains(a.message(), "execution timeout") || strings.Contains(a.message(), "execution aborted (timeout")
+	return slices.ContainsFunc([]string{"execution timeout", "execution aborted (timeout", "request timed out"}, func(late string) bool {
+		return strings.Contains(a.message(), late)
+	})
 }
 
 // post sends a request. It tries again if there is no answer: geth cuts off those that it has
