@@ -37,6 +37,12 @@ type State interface {
 	Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error)
 }
 
+// Distant is a [State] that knows whether its reads take round trips to a store. If they do, a
+// caller that needs several things reads them side by side.
+type Distant interface {
+	Distant() bool
+}
+
 // Named is a [State] that must know which address or slot a key stands for before the key
 // is read: it asks other nodes, whose methods take no keys. A State that wraps another one
 // passes the names on.

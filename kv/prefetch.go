@@ -20,7 +20,13 @@ func WantRow(t *Table, partition []byte, sort uint64) Want {
 	return Want{Table: t, Partition: partition, From: sort, To: sort}
 }
 
-// Prefetcher is implemented by readers for which a read takes a round trip, and which keep
+// Distant is implemented by readers for which a read takes a round trip, so that several reads are
+// faster side by side.
+type Distant interface {
+	Distant()
+}
+
+// Prefetcher is implemented by readers for which a read takes a round trip ([Distant]), and which keep
 // what they have read.
 type Prefetcher interface {
 	// Prefetch makes reads side by side, so that later reads of the same rows need not wait.

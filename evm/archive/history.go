@@ -37,7 +37,8 @@ const DefaultStateCache = 32 << 20
 type History struct {
 	rows    kv.Reader
 	store   kv.Reader     // the settled rows
-	ahead   kv.Prefetcher // of rows; nil if reads take no round trips
+	ahead   kv.Prefetcher // of rows; nil if reads take no round trips, or what was read is not kept
+	distant bool          // reads of store take round trips
 	sourced *sourcedRows  // rows, if some are read from a source; else nil
 	form    form
 	extent  *atomic.Pointer[Extent]
@@ -76,6 +77,7 @@ func newHistory(rows kv.Reader, f form) History {
 		nodes: newNodeCache(DefaultStateCache / 2),
 	}
 	h.extent.Store(new(Extent))
+	_, h.distant = rows.(kv.Distant)
 	if ahead, ok := rows.(kv.Prefetcher); ok {
 		h.ahead = ahead
 	} else {
@@ -97,7 +99,7 @@ func (h *History) Over(rows kv.Reader, settled uint64) *History {
 		ahead, _ = rows.(kv.Prefetcher)
 	}
 	return &History{
-		rows: rows, store: h.store, sourced: h.sourced, ahead: ahead, form: h.form, extent: h.extent, began: h.began, settled: settled,
+		rows: rows, store: h.store, sourced: h.sourced, ahead: ahead, distant: h.distant, form: h.form, extent: h.extent, began: h.began, settled: settled,
 		headers: h.headers, numbers: h.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: h.codes,
 		nodes: h.nodes,
 	}

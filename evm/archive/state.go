@@ -21,11 +21,17 @@ type State struct {
 	nodes   *nodeCache // nil: trie nodes are not cached
 }
 
-var _ evm.State = State{}
+var (
+	_ evm.State   = State{}
+	_ evm.Distant = State{}
+)
 
 // StateAt returns the state after a block, which must exist. If it is older than the first
 // state, reading it returns a [*Pruned].
 func (h *History) StateAt(number uint64) State { return State{history: h, number: number} }
+
+// Distant implements [evm.Distant]. It is safe to read the state from several goroutines.
+func (s State) Distant() bool { return s.history.distant }
 
 // CachingNodes returns the same state, which keeps trie nodes that are read. It is for
 // clients' questions, nearly all of which need the upper nodes of the tries. Importing blocks

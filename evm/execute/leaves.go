@@ -16,17 +16,27 @@ import (
 type TrieID struct{ Owner, Root common.Hash }
 
 // EachLeaf calls found with the leaves of a trie from a key on, in ascending order, until
-// it returns false or an error. The value is only valid during the call.
+// it returns false or an error. The value is only valid during the call. If reads of the state
+// take round trips, nodes are read side by side before the walk needs them, see [ReadAhead].
 func EachLeaf(ctx context.Context, of evm.State, id TrieID, from common.Hash, found func(key common.Hash, value []byte) (more bool, err error)) error {
 	if id.Root == types.EmptyRootHash || id.Root == (common.Hash{}) {
 		return nil
+	}
+	of, end := ReadAhead(ctx, of, Contents{})
+	defer end()
+	if ahead, ok := of.(*readAhead); ok {
+		ahead.begin(id, from)
 	}
 	var failed readFailure
 	opened, err := trie.New(&trie.ID{StateRoot: id.Root, Owner: id.Owner, Root: id.Root}, nodeDatabase{ctx: ctx, state: of, failed: &failed})
 	if err != nil {
 		return fmt.Errorf("open the trie of %x: %w", id.Owner, err)
 	}
-	nodes, err := opened.NodeIterator(from[:])
+	var start []byte
+	if from != (common.Hash{}) {
+		start = from[:] // seeking reads a node twice
+	}
+	nodes, err := opened.NodeIterator(start)
 	if err != nil {
 		return fmt.Errorf("read the trie of %x: %w", id.Owner, err)
 	}

@@ -82,6 +82,9 @@ func (s *Store) orNoTable(ctx context.Context, st *statements, err error) error 
 	return nil
 }
 
+// Distant implements kv.Distant.
+func (s *Store) Distant() {}
+
 // Get implements kv.Reader. A row that one replica has is the row, because rows do not
 // change. Only a quorum can say that there is none.
 func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {

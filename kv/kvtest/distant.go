@@ -29,6 +29,9 @@ func (d *Distant) wait(statements int) {
 	time.Sleep(d.Statement)
 }
 
+// Distant implements kv.Distant.
+func (d *Distant) Distant() {}
+
 // Get implements kv.Reader.
 func (d *Distant) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	d.wait(1)

@@ -7,6 +7,9 @@ import (
 	"ashlar/kv"
 )
 
+// Distant implements kv.Distant.
+func (s *Store) Distant() {}
+
 // Get implements kv.Reader.
 func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	if p, ok := s.look(ctx, t, partition, sort); ok {
