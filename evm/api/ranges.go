@@ -10,6 +10,7 @@ import (
 	"ashlar/eth"
 	"ashlar/evm"
 	"ashlar/evm/archive"
+	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
@@ -201,15 +202,15 @@ func (a *API) accountRange(ctx context.Context, params, out []byte) ([]byte, err
 	if limit == 0 || limit > maxRangeAccounts {
 		limit = maxRangeAccounts
 	}
-	d := dump{view: view, number: number, noCode: noCode, noStorage: noStorage, room: jsonrpc.RoomFor(ctx, out)}
+	d := dump{contents: execute.Contents{Storage: !noStorage, Code: !noCode}, room: jsonrpc.RoomFor(ctx, out)}
 	d.out = fmt.Appendf(out, `{"root":"%x","accounts":{`, header.Root)
 	var next *common.Hash
-	err = view.EachAccount(ctx, number, start, func(hash common.Hash, account *types.StateAccount) (bool, error) {
+	err = view.EachAccount(ctx, number, start, d.contents, func(account query.RangedAccount) (bool, error) {
 		if d.count == limit {
-			next = &hash
+			next = &account.Hash
 			return false, nil
 		}
-		return true, d.add(ctx, hash, account)
+		return true, d.add(ctx, account)
 	})
 	out = append(d.out, '}')
 	if next != nil {
@@ -220,30 +221,28 @@ func (a *API) accountRange(ctx context.Context, params, out []byte) ([]byte, err
 
 // dump is a list of accounts that is being appended.
 type dump struct {
-	view              *query.View
-	number            uint64
-	noCode, noStorage bool
-	room              jsonrpc.Room
-	out               []byte
-	count             uint64
+	contents execute.Contents
+	room     jsonrpc.Room
+	out      []byte
+	count    uint64
 }
 
-func (d *dump) add(ctx context.Context, hash common.Hash, account *types.StateAccount) error {
+func (d *dump) add(ctx context.Context, account query.RangedAccount) error {
 	if d.count++; d.count > 1 {
 		d.out = append(d.out, ',')
 	}
-	d.out = fmt.Appendf(d.out, `"pre(%#x)":{"balance":"%s","nonce":%d,"root":"%#x","codeHash":"%#x"`, hash, account.Balance.Dec(), account.Nonce, account.Root, account.CodeHash)
-	if codeHash := common.BytesToHash(account.CodeHash); !d.noCode && codeHash != types.EmptyCodeHash {
-		code, err := d.view.State(d.number).Code(ctx, codeHash)
+	d.out = fmt.Appendf(d.out, `"pre(%#x)":{"balance":"%s","nonce":%d,"root":"%#x","codeHash":"%#x"`, account.Hash, account.Balance.Dec(), account.Nonce, account.Root, account.CodeHash)
+	if codeHash := common.BytesToHash(account.CodeHash); d.contents.Code && codeHash != types.EmptyCodeHash {
+		code, err := account.Code(ctx)
 		if err != nil {
 			return err
 		}
 		d.out = appendHex(append(d.out, `,"code":`...), code)
 	}
-	if !d.noStorage && account.Root != types.EmptyRootHash {
+	if d.contents.Storage && account.Root != types.EmptyRootHash {
 		d.out = append(d.out, `,"storage":{`...)
 		first := true
-		err := d.view.EachSlot(ctx, d.number, hash, account.Root, common.Hash{}, func(slot, value common.Hash) (bool, error) {
+		err := account.EachSlot(ctx, func(slot, value common.Hash) (bool, error) {
 			if !first {
 				d.out = append(d.out, ',')
 			}
@@ -256,7 +255,7 @@ func (d *dump) add(ctx context.Context, hash common.Hash, account *types.StateAc
 		}
 		d.out = append(d.out, '}')
 	}
-	d.out = append(appendHash(append(d.out, `,"key":`...), hash), '}')
+	d.out = append(appendHash(append(d.out, `,"key":`...), account.Hash), '}')
 	return d.room.Check(len(d.out))
 }
 

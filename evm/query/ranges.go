@@ -16,32 +16,59 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
+// RangedAccount is an account of [View.EachAccount]. It is valid during the call that it is passed to.
+type RangedAccount struct {
+	*types.StateAccount
+	Hash  common.Hash // of its address
+	tries evm.State
+	codes evm.State
+}
+
 // EachAccount calls found with the accounts after a block of the view, in the order of the
 // hashes of their addresses and beginning with the hash from, until found returns false or an
-// error.
-func (v *View) EachAccount(ctx context.Context, number uint64, from common.Hash, found func(hash common.Hash, account *types.StateAccount) (more bool, err error)) error {
+// error. contents is what found reads of each account.
+func (v *View) EachAccount(ctx context.Context, number uint64, from common.Hash, contents execute.Contents, found func(RangedAccount) (more bool, err error)) error {
 	header, err := v.Header(ctx, number)
 	if err != nil {
 		return err
 	}
-	return execute.EachLeaf(ctx, v.stateWithTries(number), execute.TrieID{Root: header.Root}, from, func(hash common.Hash, value []byte) (bool, error) {
+	tries, end := execute.ReadAhead(ctx, v.stateWithTries(number), contents)
+	defer end()
+	codes := tries
+	if v.hasRemoteState(number, archive.OfTries) { // codes may be stored nevertheless
+		codes = v.State(number)
+	}
+	return execute.EachLeaf(ctx, tries, execute.TrieID{Root: header.Root}, from, func(hash common.Hash, value []byte) (bool, error) {
 		account := new(types.StateAccount)
 		if err := rlp.DecodeBytes(value, account); err != nil {
 			return false, fmt.Errorf("%w: account %x in the state trie of block %d: %v", archive.ErrCorrupt, hash, number, err)
 		}
-		return found(hash, account)
+		return found(RangedAccount{account, hash, tries, codes})
 	})
+}
+
+// Code returns the account's code.
+func (a RangedAccount) Code(ctx context.Context) ([]byte, error) {
+	return a.codes.Code(ctx, common.BytesToHash(a.CodeHash))
+}
+
+// EachSlot calls found with all slots of the account, in the order of their hashes, until found returns false or an error.
+func (a RangedAccount) EachSlot(ctx context.Context, found func(hash, value common.Hash) (more bool, err error)) error {
+	return eachSlot(ctx, a.tries, execute.TrieID{Owner: a.Hash, Root: a.Root}, common.Hash{}, found)
 }
 
 // EachSlot calls found with the slots of an account after a block of the view, in the order of
 // their hashes and beginning with the hash from, until found returns false or an error. account
 // is the hash of the address, root the account's storage root.
 func (v *View) EachSlot(ctx context.Context, number uint64, account, root, from common.Hash, found func(hash, value common.Hash) (more bool, err error)) error {
-	id := execute.TrieID{Owner: account, Root: root}
-	return execute.EachLeaf(ctx, v.stateWithTries(number), id, from, func(hash common.Hash, value []byte) (bool, error) {
+	return eachSlot(ctx, v.stateWithTries(number), execute.TrieID{Owner: account, Root: root}, from, found)
+}
+
+func eachSlot(ctx context.Context, state evm.State, id execute.TrieID, from common.Hash, found func(hash, value common.Hash) (more bool, err error)) error {
+	return execute.EachLeaf(ctx, state, id, from, func(hash common.Hash, value []byte) (bool, error) {
 		_, word, _, err := rlp.Split(value)
 		if err != nil || len(word) > common.HashLength {
-			return false, fmt.Errorf("%w: slot %x of %x is not a word: %x", archive.ErrCorrupt, hash, account, value)
+			return false, fmt.Errorf("%w: slot %x of %x is not a word: %x", archive.ErrCorrupt, hash, id.Owner, value)
 		}
 		return found(hash, common.BytesToHash(word))
 	})
