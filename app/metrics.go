@@ -169,7 +169,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		writable:         desc("store_writable", "Whether the network's store accepts writes: 1, else 0.", "network"),
 		free:             desc("store_free_bytes", "Free space on the disk of the network's store; none if it is not known.", "network"),
 		storeReads:       desc("store_reads_total", "Statements that have read rows from Cassandra.", "network"),
-		roundTrips:       desc("store_round_trips_total", "Waits for such statements; those made side by side are one.", "network"),
+		roundTrips:       desc("store_round_trips_total", "Waits for such statements; those made side by side are one, but for those of walks over tries (`debug_accountRange`, `debug_storageRangeAt`).", "network"),
 		cacheReads:       desc("store_cache_reads_total", "Reads of the store's cache, by whether the block was in it.", "network", "result"),
 		backlog:          desc("store_backlog_bytes", "Bytes that compactions have to rewrite before the store is in order.", "network"),
 		expiry:           desc("certificate_expiry_timestamp_seconds", "When the certificate of the public listener expires.", "name"),

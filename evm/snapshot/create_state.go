@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 
@@ -20,7 +21,8 @@ import (
 func (c *Creator) writeState(ctx context.Context) error {
 	accounts, slots := c.writer(Accounts), c.writer(Slots)
 	tries := trie.NewStackTrie(nil)
-	state := c.archive.StateAt(c.manifest.State.Number)
+	state, end := execute.ReadAhead(ctx, c.archive.StateAt(c.manifest.State.Number), execute.Contents{Storage: true, Code: true})
+	defer end()
 	err := execute.EachLeaf(ctx, state, execute.TrieID{Root: c.root}, common.Hash{}, func(address common.Hash, value []byte) (bool, error) {
 		account := new(types.StateAccount)
 		if err := rlp.DecodeBytes(value, account); err != nil {
@@ -50,7 +52,7 @@ func (c *Creator) writeState(ctx context.Context) error {
 	return errors.Join(c.finish(accounts), c.finish(slots))
 }
 
-func (c *Creator) writeAccount(ctx context.Context, w *chunkWriter, state archive.State, address common.Hash, account *types.StateAccount) error {
+func (c *Creator) writeAccount(ctx context.Context, w *chunkWriter, state evm.State, address common.Hash, account *types.StateAccount) error {
 	var code []byte
 	if hash := common.BytesToHash(account.CodeHash); hash != types.EmptyCodeHash {
 		known := c.codes.Contains(hash)
@@ -74,7 +76,7 @@ func (c *Creator) writeAccount(ctx context.Context, w *chunkWriter, state archiv
 	return nil
 }
 
-func (c *Creator) writeSlots(ctx context.Context, w *chunkWriter, state archive.State, address, root common.Hash) error {
+func (c *Creator) writeSlots(ctx context.Context, w *chunkWriter, state evm.State, address, root common.Hash) error {
 	tries, begun := trie.NewStackTrie(nil), false
 	err := execute.EachLeaf(ctx, state, execute.TrieID{Owner: address, Root: root}, common.Hash{}, func(slot common.Hash, value []byte) (bool, error) {
 		_, word, rest, err := rlp.Split(value)
