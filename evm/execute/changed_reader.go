@@ -16,15 +16,18 @@ type changedReader struct {
 	ctx          context.Context
 	changes      StoredChanges
 	step         int
-	fail         func(error) // records an error that a method of state.Reader cannot return
+	failed       *readFailure // of the run
 }
 
 // Account implements state.Reader.
 func (r *changedReader) Account(address common.Address) (*types.StateAccount, error) {
+	if err := r.failed.failure(); err != nil {
+		return nil, err
+	}
 	account, changed, err := r.changes.Account(r.ctx, evm.HashAddress(address), r.step)
 	switch {
 	case err != nil:
-		r.fail(err)
+		r.failed.fail(err)
 		return nil, err
 	case changed:
 		return account, nil
@@ -34,10 +37,13 @@ func (r *changedReader) Account(address common.Address) (*types.StateAccount, er
 
 // Storage implements state.Reader.
 func (r *changedReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
+	if err := r.failed.failure(); err != nil {
+		return common.Hash{}, err
+	}
 	value, changed, err := r.changes.Slot(r.ctx, evm.HashAddress(address), evm.HashSlot(slot), r.step)
 	switch {
 	case err != nil:
-		r.fail(err)
+		r.failed.fail(err)
 		return common.Hash{}, err
 	case changed:
 		return value, nil
@@ -52,10 +58,13 @@ func (r *changedReader) Has(address common.Address, hash common.Hash) bool {
 
 // Code implements state.Reader.
 func (r *changedReader) Code(address common.Address, hash common.Hash) []byte {
+	if r.failed.failure() != nil {
+		return nil
+	}
 	code, ok, err := r.changes.Code(r.ctx, hash)
 	switch {
 	case err != nil:
-		r.fail(err)
+		r.failed.fail(err)
 		return nil
 	case ok:
 		return code

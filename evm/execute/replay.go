@@ -170,7 +170,7 @@ func (r *Replay) skipChanges(index int) (err error) {
 	}
 	if r.changes != nil {
 		return r.jump(index, func(before state.Reader) state.Reader {
-			return &changedReader{Reader: before, ctx: r.run.ctx, changes: r.changes, step: index, fail: r.db.fail}
+			return &changedReader{Reader: before, ctx: r.run.ctx, changes: r.changes, step: index, failed: &r.db.readFailure}
 		})
 	}
 	if r.run.executor.RootInline(r.run.header) {
