@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 )
 
 // Want names rows that are going to be read: up to Newest rows of a partition from To
@@ -32,6 +33,30 @@ type Prefetcher interface {
 	// Prefetch makes reads side by side, so that later reads of the same rows need not wait.
 	// It may make fewer. It returns no error: a read that fails here fails again later.
 	Prefetch(ctx context.Context, wants []Want)
+}
+
+type (
+	asideKey struct{}
+	waitsKey struct{}
+)
+
+// Aside returns a context for reads that nothing waits for: they are made only so that a later read of the same rows need not
+// wait. Statistics do not count them as waits.
+func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
+
+// IsAside reports whether a context is one for reads that nothing waits for.
+func IsAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }
+
+// CountWaits returns a context that adds to waits how often its reads wait for a round trip.
+func CountWaits(ctx context.Context, waits *atomic.Int64) context.Context {
+	return context.WithValue(ctx, waitsKey{}, waits)
+}
+
+// Waited is for a [Prefetcher], which calls it for each wait of a read.
+func Waited(ctx context.Context) {
+	if waits, ok := ctx.Value(waitsKey{}).(*atomic.Int64); ok {
+		waits.Add(1)
+	}
 }
 
 // Follower is implemented by stores that keep rows which another process has written, and

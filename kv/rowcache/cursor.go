@@ -113,7 +113,7 @@ func (c *cursor) after(sort uint64) {
 func (c *cursor) step() {
 	if c.reading == nil {
 		c.at = c.store.begin(c.ctx)
-		c.store.missed(1)
+		c.store.missed(c.ctx, 1)
 		c.reading = c.store.Store.Scan(c.ctx, c.table, c.partition, c.next, c.to)
 		c.read = span{from: c.next}
 	}

@@ -28,7 +28,7 @@ func (s *Store) GetMany(ctx context.Context, t *kv.Table, keys []kv.Key, found f
 		return ctx.Err()
 	}
 	m := s.begin(ctx)
-	s.missed(len(missing))
+	s.missed(ctx, len(missing))
 	return s.Store.GetMany(ctx, t, missing, func(j int, value []byte) error {
 		value = append([]byte{}, value...)
 		k := missing[j]
@@ -57,7 +57,7 @@ func (s *Store) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, foun
 		return ctx.Err()
 	}
 	m := s.begin(ctx)
-	s.missed(len(missing))
+	s.missed(ctx, len(missing))
 	seen := make([]bool, len(missing))
 	err := s.Store.NewestMany(ctx, t, missing, func(j int, sort uint64, value []byte) error {
 		seen[j] = true
@@ -90,11 +90,14 @@ func (s *Store) Prefetch(ctx context.Context, wants []kv.Want) {
 			missing = append(missing, w)
 		}
 	}
-	if len(missing) < 2 {
+	aside := kv.IsAside(ctx)
+	if len(missing) == 0 || len(missing) == 1 && !aside {
 		return // nothing to make side by side
 	}
-	s.waits.Add(int64(1 - len(missing)))
-	ctx = context.WithValue(ctx, aheadKey{}, true)
+	if !aside {
+		s.waited(ctx)
+		ctx = kv.Aside(ctx)
+	}
 	var group errgroup.Group
 	group.SetLimit(prefetchAtOnce)
 	for _, w := range missing {

@@ -19,7 +19,7 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 		return dst, kv.ErrNotFound
 	}
 	m := s.begin(ctx)
-	s.missed(1)
+	s.missed(ctx, 1)
 	value, err := s.Store.Get(ctx, t, partition, sort, nil)
 	if err != nil {
 		return dst, err
@@ -37,7 +37,7 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 		return append(dst, known.value...), known.sort, ctx.Err()
 	}
 	m := s.begin(ctx)
-	s.missed(1)
+	s.missed(ctx, 1)
 	value, sort, err := s.Store.Newest(ctx, t, partition, at, nil)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return dst, 0, err
@@ -99,7 +99,7 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 		at = p.from - 1
 	}
 	m := s.begin(ctx)
-	s.missed(1)
+	s.missed(ctx, 1)
 	read, ended := span{to: at}, true
 	err := s.Store.Descend(ctx, t, partition, at, func(sort uint64, value []byte) (bool, error) {
 		value = append([]byte{}, value...)

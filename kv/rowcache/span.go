@@ -19,7 +19,7 @@ type span struct {
 	// since the span was made, but those that the span has: then it ends with the last
 	// settled block. It is 0 if the span ends at to.
 	growing uint64
-	// ahead says that Prefetch has read the span and nobody has asked for it: finding it is
+	// ahead says that the span was read aside (see [kv.Aside]) and nobody has asked for it: finding it is
 	// not a hit.
 	ahead bool
 }

@@ -124,15 +124,12 @@ type mark struct {
 	known      bool
 	settled    uint64
 	generation uint64
-	ahead      bool // the read is Prefetch's
+	ahead      bool // nothing waits for the read
 }
-
-// aheadKey marks the context of a read that Prefetch makes.
-type aheadKey struct{}
 
 // begin returns the moment of a read that begins now.
 func (s *Store) begin(ctx context.Context) mark {
-	ahead := ctx.Value(aheadKey{}) != nil
+	ahead := kv.IsAside(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return mark{s.known, s.settled, s.generation, ahead}
@@ -341,7 +338,15 @@ func (s *Store) Stats() kv.Stats {
 }
 
 // missed counts reads that are made at once.
-func (s *Store) missed(reads int) {
+func (s *Store) missed(ctx context.Context, reads int) {
 	s.misses.Add(int64(reads))
+	if !kv.IsAside(ctx) {
+		s.waited(ctx)
+	}
+}
+
+// waited counts a wait for reads.
+func (s *Store) waited(ctx context.Context) {
 	s.waits.Add(1)
+	kv.Waited(ctx)
 }
