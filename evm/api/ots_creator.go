@@ -95,6 +95,7 @@ func (a *API) scanForCreator(ctx context.Context, view *query.View, address comm
 	}
 	answer := append([]byte(nil), "null"...)
 	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
+		r.Expect(0, r.Block().Len())
 		for i := range r.Block().Len() {
 			tx, err := r.Block().Transaction(i)
 			if err != nil {

@@ -62,6 +62,7 @@ func (a *API) otsTrace(appendAnswer func(out []byte, root *otsFrame, room jsonrp
 // otsFrames traces the calls of a transaction of a replayed block. What it collects must
 // have room behind out.
 func (a *API) otsFrames(ctx context.Context, r *execute.Replay, index int, out []byte) (*otsFrame, error) {
+	r.Expect(index, index+1)
 	if err := r.Skip(index); err != nil {
 		return nil, err
 	}

@@ -94,13 +94,17 @@ func distantService(t *testing.T, store kv.Store, blocks []*types.Block) (*servi
 	}
 	head, _ := a.Settled()
 	cached.Follow(head.Number, nil)
+	s := serveConfigured(query.NewChain(a, nil, executorOf(t, a)), api.Config{ClientVersion: "Ashlar/test"})
+	s.blocks = blocks
+	return s, distant
+}
+
+func executorOf(t *testing.T, a *archive.Archive) *execute.Executor {
 	executor, err := execute.New(a.Genesis().Config, execute.RecordTraces(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveConfigured(query.NewChain(a, nil, executor), api.Config{ClientVersion: "Ashlar/test"})
-	s.blocks = blocks
-	return s, distant
+	return executor
 }
 
 // TestRoundTrips counts how often a question waits for the store, one wait after the other,

@@ -161,6 +161,7 @@ func (a *API) tracing(ctx context.Context, config *trace.Config, input query.Inp
 		return a.runScript(ctx, q, room, use)
 	}
 	return a.chain.Executor().Replay(ctx, input.Parent, input.Block, input.Options(), func(r *execute.Replay) error {
+		r.Expect(first, end)
 		if err := r.Skip(first); err != nil {
 			return err
 		}
@@ -351,6 +352,7 @@ func (a *API) intermediateRoots(ctx context.Context, params, out []byte) ([]byte
 			out = appendNull(out) // as in geth
 			return nil
 		}
+		r.Expect(0, r.Block().Len())
 		out, err = room.AppendArray(out, r.Block().Len(), func(out []byte, i int) ([]byte, error) {
 			err := r.Skip(i + 1)
 			return appendHash(out, r.Root()), err

@@ -19,6 +19,7 @@ func (a *API) framesAt(ctx context.Context, view *query.View, found query.BlockT
 	}
 	return view.Replay(ctx, found.Number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		block, positions, begin := r.Block(), found.Positions, 0
+		expectTraces(r, counts.Ends, positions)
 		for index, end := range counts.Ends {
 			if len(positions) == 0 {
 				return nil
@@ -46,6 +47,21 @@ func (a *API) framesAt(ctx context.Context, view *query.View, found query.BlockT
 		}
 		return a.rewardsAt(block, positions, begin, add)
 	})
+}
+
+// expectTraces says that the transactions with the traces at ascending positions are going to be traced. ends are the ends of
+// the traces of each transaction.
+func expectTraces(r *execute.Replay, ends []int, positions []uint32) {
+	for index, end := range ends {
+		n := 0
+		for n < len(positions) && int(positions[n]) < end {
+			n++
+		}
+		if n > 0 {
+			r.Expect(index, index+1)
+			positions = positions[n:]
+		}
+	}
 }
 
 // rewardsAt calls add with the frames of a block's rewards at positions. The first reward is

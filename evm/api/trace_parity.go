@@ -167,6 +167,7 @@ func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, li
 	}
 	return view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		block := r.Block()
+		r.Expect(0, block.Len())
 		for range block.Len() {
 			replayed, err := trace.Kinds{Trace: true}.Transaction(ctx, r, a.chain.Executor().Config(), len(list.out), list.room)
 			if err != nil {
@@ -214,6 +215,7 @@ func (a *API) replayOne(ctx context.Context, hash common.Hash, kinds trace.Kinds
 		return nil, err
 	}
 	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
+		r.Expect(index, index+1)
 		if err = r.Skip(index); err == nil {
 			replayed, err = kinds.Transaction(ctx, r, a.chain.Executor().Config(), len(out), jsonrpc.RoomFor(ctx, out))
 		}
@@ -307,6 +309,7 @@ func (a *API) parityReplayBlock(ctx context.Context, params, out []byte) ([]byte
 	room := jsonrpc.RoomFor(ctx, out)
 	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
 		block := r.Block()
+		r.Expect(0, block.Len())
 		out, err = room.AppendArray(out, block.Len(), func(out []byte, i int) ([]byte, error) {
 			replayed, err := kinds.Transaction(ctx, r, a.chain.Executor().Config(), len(out), room)
 			if err != nil {

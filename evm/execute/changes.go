@@ -140,6 +140,23 @@ func (c *changeRecorder) recorded(transactions int) *evm.Changes {
 	return changes
 }
 
+// mayHaveChanged returns the slots that may have changed, by keccak256 of their addresses and slots, and also the accounts.
+func (c *changeRecorder) mayHaveChanged() map[common.Hash][]common.Hash {
+	if c == nil {
+		return nil
+	}
+	slots := make(map[common.Hash][]common.Hash)
+	for i := range c.accounts.keys {
+		slots[evm.HashAddress(c.accounts.keys[i].at)] = nil
+	}
+	for i := range c.slots.keys {
+		at := c.slots.keys[i].at
+		address := evm.HashAddress(at.address)
+		slots[address] = append(slots[address], evm.HashSlot(at.slot))
+	}
+	return slots
+}
+
 // The methods below tell the recorder what may change, and of slots what may have changed.
 
 // CreateAccount implements vm.StateDB.

@@ -117,6 +117,7 @@ type Parent struct {
 	Header    *types.Header
 	State     evm.State // after the parent
 	Ancestors Ancestors // the parent and those before it; read by many goroutines at once
+	Ahead     Ahead     // of State; nil if its reads take no round trips
 	// TotalDifficulty is that of the chain up to and with the parent. If it is nil,
 	// Execute does not check whether proof of stake begins at the right block.
 	TotalDifficulty *big.Int

@@ -30,6 +30,7 @@ type Replay struct {
 	parent    Parent
 	block     Block
 	db        *stateDatabase
+	ahead     *aheadRun    // nil if reads take no round trips
 	known     *knownSigner // nil: senders are recovered
 	next      int          // index of the transaction that runs next
 	begun     bool         // the block's own system calls have run, or been skipped
@@ -92,6 +93,8 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block Block, optio
 		return err
 	}
 	defer e.calls.Release(1)
+	ahead, ctx := e.newAheadRun(ctx, parent, block, options)
+	defer ahead.stop()
 	db := newDatabase(ctx, parent, !options.Roots)
 	if root := parent.Header.Root; db.keys == nil && db.named == nil {
 		db.reads = e.reads.of(root)
@@ -107,7 +110,14 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block Block, optio
 	contracts := precompiled.For(ctx, e.rules(header))
 	defer contracts.Release()
 	run.evm.SetPrecompiles(contracts.Contracts)
-	r := &Replay{run: run, contracts: contracts, parent: parent, block: block, db: db}
+	r := &Replay{run: run, contracts: contracts, parent: parent, block: block, db: db, ahead: ahead}
+	if ahead != nil {
+		ahead.reads = db.reads
+		if options.Roots {
+			ahead.paths = writePaths
+		}
+		db.wasRead = r.wasRead
+	}
 	if !options.Roots {
 		r.stored = options.Stored
 	}
@@ -122,11 +132,25 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block Block, optio
 	return err
 }
 
+// wasRead is called after each read of the state that may have waited.
+func (r *Replay) wasRead() {
+	running := r.next
+	if !r.begun {
+		running = systemCalls
+	}
+	r.ahead.waited(running)
+}
+
 // Block is the block that is replayed.
 func (r *Replay) Block() Block { return r.block }
 
 // Next is the index of the transaction that runs next.
 func (r *Replay) Next() int { return r.next }
+
+// Expect says that the transactions from first up to but without end are going to be traced. Where the reads of the state take
+// round trips, those that they need are then made side by side. It is called before the first Skip or Trace, and may be
+// called several times.
+func (r *Replay) Expect(first, end int) { r.ahead.expect(first, end) }
 
 // Skip goes to the transaction with that index. The ones before it run without being
 // watched, or not at all if the state that they leave is known: from the stored access
@@ -181,6 +205,7 @@ func (r *Replay) skipChanges(index int) (err error) {
 
 // advance runs the transactions before the one with that index.
 func (r *Replay) advance(index int) error {
+	r.ahead.expect(r.next, index)
 	r.begin()
 	for ; r.next < index; r.next++ {
 		if err := r.advanceOne(); err != nil {

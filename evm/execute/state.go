@@ -29,6 +29,7 @@ type stateDatabase struct {
 	keys    keyRecorder        // told what is read or changed; may be nil
 	reads   *stateReads        // what has been read of the state before; may be nil
 	tries   *simulatedTries    // of a simulation of blocks; nil elsewhere
+	wasRead func()             // called after each read of an account, a slot or a code; may be nil
 	newRoot common.Hash        // the root that a flat account trie returns
 	update  *state.StateUpdate // the argument of Commit
 }
@@ -44,6 +45,13 @@ func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
 	keys, _ := parent.State.(keyRecorder)
 	named, _ := parent.State.(evm.Named)
 	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat, named: named, keys: keys}
+}
+
+// tellRead calls wasRead.
+func (d *stateDatabase) tellRead() {
+	if d.wasRead != nil {
+		d.wasRead()
+	}
 }
 
 func (d *stateDatabase) nodes() nodeDatabase {
@@ -129,6 +137,7 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 	}
 	hash := evm.HashAddress(address)
 	account, err := r.db.state.Account(r.db.ctx, hash)
+	r.db.tellRead()
 	switch {
 	case err != nil:
 		r.db.fail(err)
@@ -158,6 +167,7 @@ func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.
 	}
 	at := slotPlace{evm.HashAddress(address), evm.HashSlot(slot)}
 	value, err := r.db.state.Slot(r.db.ctx, at.address, at.slot)
+	r.db.tellRead()
 	switch {
 	case err != nil:
 		r.db.fail(err)
@@ -178,6 +188,7 @@ func (r *stateReader) Code(_ common.Address, hash common.Hash) []byte {
 		return nil
 	}
 	code, err := r.db.state.Code(r.db.ctx, hash)
+	r.db.tellRead()
 	if err != nil {
 		r.db.fail(err)
 		return nil

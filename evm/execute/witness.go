@@ -52,7 +52,10 @@ func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Bloc
 		headers:  map[uint64]*types.Header{parent.Header.Number.Uint64(): parent.Header},
 		created:  make(map[string]bool), addresses: make(map[string]bool), slots: make(map[string]bool),
 	}
-	parent.State, parent.Ancestors = record, recordedAncestors{parent.Ancestors, record}
+	record.ahead, ctx = e.newAheadRun(ctx, parent, Decoded(block), ReplayOptions{})
+	defer record.ahead.stop()
+	record.ahead.expectWhole(block)
+	parent.State, parent.Ancestors, parent.Ahead = record, recordedAncestors{parent.Ancestors, record}, nil
 	executed, err := e.executeAgain(ctx, parent, block)
 	if err != nil {
 		return nil, err
@@ -77,6 +80,8 @@ type recorder struct {
 	nodes    map[string]bool                      // guarded by mu
 	accounts map[common.Hash]map[common.Hash]bool // guarded by mu: with their slots
 	headers  map[uint64]*types.Header             // guarded by mu
+
+	ahead *aheadRun // nil if reads take no round trips
 
 	// A witness runs its block in order, in one goroutine, which is the only one to use these.
 	created, addresses, slots map[string]bool
@@ -118,7 +123,9 @@ func (r *recorder) Account(ctx context.Context, address common.Hash) (*types.Sta
 	r.mu.Lock()
 	r.read(address)
 	r.mu.Unlock()
-	return r.State.Account(ctx, address)
+	account, err := r.State.Account(ctx, address)
+	r.ahead.waited(systemCalls)
+	return account, err
 }
 
 // read remembers an account and returns the set of its slots. mu is held.
@@ -136,7 +143,9 @@ func (r *recorder) Slot(ctx context.Context, address, slot common.Hash) (common.
 	r.mu.Lock()
 	r.read(address)[slot] = true
 	r.mu.Unlock()
-	return r.State.Slot(ctx, address, slot)
+	value, err := r.State.Slot(ctx, address, slot)
+	r.ahead.waited(systemCalls)
+	return value, err
 }
 
 // Code implements [evm.State].

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 
 	"ashlar/evm"
@@ -8,6 +9,7 @@ import (
 	"ashlar/history/postings"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/rlp"
 )
@@ -115,7 +117,24 @@ func (v *View) readInputAhead(ctx context.Context, number uint64) {
 			n++
 		}
 		if n > aheadListed {
+			list = list[:i+1]
 			break
+		}
+	}
+	wants.Read(ctx)
+	v.readCodesAhead(ctx, number-1, list)
+}
+
+// readCodesAhead reads the codes of listed accounts, which have been read.
+func (v *View) readCodesAhead(ctx context.Context, number uint64, list bal.BlockAccessList) {
+	wants, state := v.history.Wants(), v.history.StateAt(number)
+	for i := range list {
+		account, err := state.Account(ctx, evm.HashAddress(list[i].Address))
+		if err != nil {
+			return // it recurs
+		}
+		if account != nil && !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:]) {
+			wants.Code(common.Hash(account.CodeHash))
 		}
 	}
 	wants.Read(ctx)

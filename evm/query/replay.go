@@ -207,7 +207,11 @@ func (v *View) parent(ctx context.Context, number uint64) (execute.Parent, error
 	if err != nil {
 		return execute.Parent{}, err
 	}
-	return execute.Parent{Header: header.Header, State: v.State(number), Ancestors: archive.Ancestors{History: v.history}}, nil
+	parent := execute.Parent{Header: header.Header, State: v.State(number), Ancestors: archive.Ancestors{History: v.history}}
+	if v.history.Ahead() && !v.hasRemoteState(number, archive.OfState) {
+		parent.Ahead = stateAhead{v.history, number}
+	}
+	return parent, nil
 }
 
 // parentWithTries is [View.parent] for callers that compute the state roots of the children. If the parent's
@@ -218,7 +222,8 @@ func (v *View) parentWithTries(ctx context.Context, number uint64) (execute.Pare
 		return parent, err
 	}
 	if parent.State = v.stateWithTries(number); !v.hasRemoteState(number, archive.OfTries) {
-		err = v.history.CheckTries(number)
+		return parent, v.history.CheckTries(number)
 	}
-	return parent, err
+	parent.Ahead = nil
+	return parent, nil
 }

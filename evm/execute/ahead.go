@@ -1,0 +1,248 @@
+package execute
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
+	"golang.org/x/sync/semaphore"
+)
+
+// Ahead is what a state has besides [evm.State] if its reads take a round trip, and it keeps what was read. It is safe for
+// concurrent use.
+type Ahead interface {
+	// CountWaits returns a context that adds to waits how often a read of the state waits for a round trip.
+	CountWaits(ctx context.Context, waits *atomic.Int64) context.Context
+	// Aside returns a context for reads that are made only so that a later one need not wait.
+	Aside(ctx context.Context) context.Context
+	// Read reads accounts, by keccak256 of their addresses, and codes, by their hashes, side by side. An error recurs
+	// when they are read again.
+	Read(ctx context.Context, accounts, codes []common.Hash)
+	// ReadPaths reads the trie nodes on the paths to accounts and to their slots, as Read does.
+	ReadPaths(ctx context.Context, slots map[common.Hash][]common.Hash)
+}
+
+const (
+	// aheadAfter is how many waits show that what a replay reads is not in memory. If it is, nothing runs aside.
+	aheadAfter = 3
+	aheadRuns  = 32 // transactions of a replay that run aside at once
+)
+
+// aheadRun runs transactions of a block that is replayed aside, several at once, only so that what they read is in
+// memory when the replay comes to them:
+//
+//	replay   | 0: waits, waits, waits | 0: waits ...   | 1 | 2 | 3 | ...
+//	aside                             | 1: waits ...   |
+//	                                  | 2: waits ...   |
+//	                                  | 3: waits ...   |
+//
+// Each begins with the state that the stored access list or changes of the block say. Without these it begins with
+// the state before the block, and its sender has the nonce and the balance that it needs. That is a guess: if it reads
+// other things than the replay does, the replay waits for these. An error, too, recurs in the replay.
+//
+// Of its methods, expect, waited and stop are called by the replay. They do nothing if it is nil.
+type aheadRun struct {
+	executor *Executor
+	ctx      context.Context // of the runs aside
+	cancel   context.CancelFunc
+	parent   Parent
+	block    Block
+	options  ReplayOptions
+	reads    *stateReads // of the replay; may be nil
+
+	waits    atomic.Int64 // of the replay
+	expected []int        // transactions, in any order; must not be changed once the runs have begun
+	paths    aheadPaths
+	named    []common.Hash // accounts of which it is known that they are needed, besides those of transactions
+	begun    atomic.Bool
+	runs     sync.WaitGroup
+}
+
+// aheadPaths says whose trie nodes a replay needs.
+type aheadPaths byte
+
+const (
+	noPaths    aheadPaths = iota
+	writePaths            // of accounts and slots that it writes, for state roots
+	readPaths             // of all that it reads, for a witness
+)
+
+// systemCalls stands for the index of a transaction: the system calls before the first one.
+const systemCalls = -1
+
+// newAheadRun returns what runs transactions of a replay aside, nil if reads of the state take no round trips, and
+// the context with which the replay must read. It must be stopped.
+func (e *Executor) newAheadRun(ctx context.Context, parent Parent, block Block, options ReplayOptions) (*aheadRun, context.Context) {
+	if parent.Ahead == nil {
+		return nil, ctx
+	}
+	a := &aheadRun{executor: e, parent: parent, block: block, options: options}
+	a.ctx, a.cancel = context.WithCancel(parent.Ahead.Aside(ctx))
+	return a, parent.Ahead.CountWaits(ctx, &a.waits)
+}
+
+// expect says that the transactions from first up to but without end are going to run.
+func (a *aheadRun) expect(first, end int) {
+	if a == nil || a.begun.Load() {
+		return
+	}
+	for i := first; i < end; i++ {
+		a.expected = append(a.expected, i)
+	}
+}
+
+// expectWhole says that a block is going to run as a whole, and that the trie nodes of what it reads are needed.
+func (a *aheadRun) expectWhole(block *types.Block) {
+	if a == nil {
+		return
+	}
+	a.paths = readPaths
+	a.expect(systemCalls, len(block.Transactions()))
+	for _, address := range systemContracts {
+		a.named = append(a.named, evm.HashAddress(address))
+	}
+	for _, withdrawal := range block.Withdrawals() {
+		a.named = append(a.named, evm.HashAddress(withdrawal.Address))
+	}
+}
+
+// systemContracts are those that blocks call before and after their transactions.
+var systemContracts = []common.Address{
+	params.BeaconRootsAddress, params.HistoryStorageAddress, params.WithdrawalQueueAddress, params.ConsolidationQueueAddress,
+}
+
+// waited begins the runs aside once the replay, in which a transaction or system calls run, has waited often enough. It may be
+// called by several goroutines.
+func (a *aheadRun) waited(running int) {
+	if a == nil || len(a.expected) == 0 || a.waits.Load() < aheadAfter || !a.begun.CompareAndSwap(false, true) {
+		return
+	}
+	first := running + 1
+	if a.paths != noPaths {
+		first = running // the replay reads no nodes while it runs
+	}
+	if end := slices.Max(a.expected) + 1; first < end {
+		a.runs.Go(func() { a.run(first, end) })
+	}
+}
+
+// stop ends the runs aside.
+func (a *aheadRun) stop() {
+	if a != nil {
+		a.cancel()
+		a.runs.Wait()
+	}
+}
+
+// run runs the expected transactions from first up to but without end aside.
+func (a *aheadRun) run(first, end int) {
+	defer ignorePanic()
+	known := a.known()
+	var indices []int
+	for i := first; i < end; i++ { // without known states the replay runs all up to the last one
+		if !known.exact() || i == systemCalls || slices.Contains(a.expected, i) {
+			indices = append(indices, i)
+		}
+	}
+	a.readNamed(indices)
+	limit := int64(min(a.block.Header().GasLimit, math.MaxInt64))
+	gas := semaphore.NewWeighted(limit) // bounds the memory of the runs, which gas pays for
+	var next atomic.Int64
+	for range min(aheadRuns, len(indices)) {
+		a.runs.Go(func() {
+			defer ignorePanic()
+			w := a.newWorker(known)
+			defer w.release()
+			for a.ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(indices) {
+					return
+				}
+				w.step(indices[i], gas, limit)
+			}
+		})
+	}
+}
+
+// ignorePanic ends a run aside that panics. A panic that is not due to a wrong guess recurs in the replay.
+func ignorePanic() { _ = recover() }
+
+// readNamed reads what transactions name: the senders, the receivers and their codes.
+func (a *aheadRun) readNamed(indices []int) {
+	accounts := append([]common.Hash{evm.HashAddress(a.block.Header().Coinbase)}, a.named...)
+	for _, i := range indices {
+		if i == systemCalls {
+			continue
+		}
+		tx, err := a.block.Transaction(i)
+		if err != nil {
+			return
+		}
+		if to := tx.To(); to != nil {
+			accounts = append(accounts, evm.HashAddress(*to))
+		}
+		if a.options.Senders != nil {
+			accounts = append(accounts, evm.HashAddress(a.options.Senders[i]))
+		}
+	}
+	a.readAccounts(accounts)
+}
+
+// readAccounts reads accounts and their codes.
+func (a *aheadRun) readAccounts(accounts []common.Hash) {
+	slices.SortFunc(accounts, common.Hash.Cmp)
+	accounts = slices.Compact(accounts)
+	a.parent.Ahead.Read(a.ctx, accounts, nil)
+	var codes []common.Hash
+	for _, address := range accounts {
+		account, err := a.parent.State.Account(a.ctx, address)
+		if err != nil {
+			return
+		}
+		if account != nil && common.BytesToHash(account.CodeHash) != types.EmptyCodeHash {
+			codes = append(codes, common.BytesToHash(account.CodeHash))
+		}
+	}
+	slices.SortFunc(codes, common.Hash.Cmp)
+	a.parent.Ahead.Read(a.ctx, nil, slices.Compact(codes))
+	if a.paths != noPaths {
+		slots := make(map[common.Hash][]common.Hash, len(accounts))
+		for _, address := range accounts {
+			slots[address] = nil
+		}
+		a.parent.Ahead.ReadPaths(a.ctx, slots)
+	}
+}
+
+// knownSteps is what is stored of the states within a block.
+type knownSteps struct {
+	list    []byte        // the access list as RLP; nil: there is none
+	changes StoredChanges // nil: they are not stored
+}
+
+func (k *knownSteps) exact() bool { return k.list != nil || k.changes != nil }
+
+// known reads what is stored.
+func (a *aheadRun) known() (k knownSteps) {
+	stored := a.options.Stored
+	if stored == nil {
+		return k
+	}
+	var err error
+	if a.block.Header().BlockAccessListHash != nil {
+		k.list, err = stored.AccessList(a.ctx)
+	} else {
+		k.changes, err = stored.Changes(a.ctx)
+	}
+	if err != nil {
+		return knownSteps{}
+	}
+	return k
+}
