@@ -160,7 +160,7 @@ func (a *aheadRun) run(first, end int) {
 			defer ignorePanic()
 			w := a.newWorker(known)
 			defer w.release()
-			for a.ctx.Err() == nil {
+			for a.ctx.Err() == nil && w.db.failure() == nil { // after a failure the other workers run the rest
 				i := int(next.Add(1)) - 1
 				if i >= len(indices) {
 					return

@@ -80,10 +80,9 @@ func (s *storedState) Slot(_ context.Context, _, slot common.Hash) (common.Hash,
 }
 func (s *storedState) Code(context.Context, common.Hash) ([]byte, error) { return s.code, nil }
 
-// TestReplayAhead traces a block whose transactions read slots. What happens to the transactions that run aside changes neither
-// the trace nor its error, and the tracer does not see them. If no read waits, or reads take no round trips, none runs aside.
-func TestReplayAhead(t *testing.T) {
-	const transactions = 6
+// blockOfReads makes a block whose transactions each read the slots 0 to 4 of one contract, and one of their own.
+func blockOfReads(t *testing.T, transactions int) (*storedState, *params.ChainConfig, *types.Block) {
+	t.Helper()
 	p := program.New()
 	for slot := range 5 {
 		p.Push(slot).Op(vm.SLOAD).Op(vm.POP)
@@ -106,14 +105,21 @@ func TestReplayAhead(t *testing.T) {
 		Number: common.Big1, Time: 12, GasLimit: 30_000_000, Difficulty: new(big.Int), BaseFee: new(big.Int), WithdrawalsHash: &types.EmptyWithdrawalsHash,
 		BlobGasUsed: new(uint64), ExcessBlobGas: new(uint64), ParentBeaconRoot: new(common.Hash),
 	}
-	block := types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: txs})
+	return stored, &config, types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: txs})
+}
+
+// TestReplayAhead traces a block whose transactions read slots. What happens to the transactions that run aside changes neither
+// the trace nor its error, and the tracer does not see them. If no read waits, or reads take no round trips, none runs aside.
+func TestReplayAhead(t *testing.T) {
+	const transactions = 6
+	stored, config, block := blockOfReads(t, transactions)
 	trace := func(t *testing.T, parent execute.Parent, count int) (gas []uint64, err error) {
-		executor, err := execute.New(&config)
+		executor, err := execute.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		tracer := execute.Tracer{Hooks: &tracing.Hooks{OnTxEnd: func(receipt *types.Receipt, _ error) { gas = append(gas, receipt.GasUsed) }}, Stop: func(error) {}}
-		parent.Header = &types.Header{Number: new(big.Int), GasLimit: header.GasLimit}
+		parent.Header = &types.Header{Number: new(big.Int), GasLimit: block.GasLimit()}
 		err = executor.Replay(t.Context(), parent, execute.Decoded(block), execute.ReplayOptions{}, func(r *execute.Replay) error {
 			r.Expect(0, count)
 			for range count {

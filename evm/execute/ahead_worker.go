@@ -79,6 +79,7 @@ func (w *aheadWorker) release() {
 
 // step runs the transaction at an index, or the system calls, and reads the paths to what was read.
 func (w *aheadWorker) step(index int, gas *semaphore.Weighted, limit int64) {
+	w.written = nil
 	if index == systemCalls {
 		w.callSystem()
 	} else {
@@ -104,7 +105,7 @@ func (w *aheadWorker) callSystem() {
 // transact runs the transaction at an index.
 func (w *aheadWorker) transact(index int, gas *semaphore.Weighted, limit int64) {
 	tx, err := w.block.Transaction(index)
-	if err != nil || w.db.failure() != nil {
+	if err != nil {
 		return
 	}
 	weight := int64(min(tx.Gas(), uint64(limit)))
