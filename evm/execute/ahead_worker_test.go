@@ -111,3 +111,29 @@ func TestFailedReadAheadLeavesTheRest(t *testing.T) {
 		}
 	})
 }
+
+// TestReadsAheadAreCounted ends a replay while reads aside are under way. What they add to the cached reads is counted.
+func TestReadsAheadAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(slotState)
+		s.read = func(context.Context, common.Hash) error {
+			if s.waits.Add(1) >= 5 {
+				synctest.Wait()
+			}
+			return nil
+		}
+		s.aside = func(ctx context.Context, slot common.Hash) error {
+			if slot[0] != 0 {
+				<-ctx.Done() // it has been read, too late to be canceled
+			}
+			return nil
+		}
+		executor := replayReads(t, s, 40, 1)
+		if len(s.slots) == 0 {
+			t.Error("nothing was read aside")
+		}
+		if cached, counted := executor.CachedReads(); cached != counted {
+			t.Errorf("%d reads are cached, but %d are counted", cached, counted)
+		}
+	})
+}

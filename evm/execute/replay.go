@@ -94,12 +94,12 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block Block, optio
 	}
 	defer e.calls.Release(1)
 	ahead, ctx := e.newAheadRun(ctx, parent, block, options)
-	defer ahead.stop()
 	db := newDatabase(ctx, parent, !options.Roots)
 	if root := parent.Header.Root; db.keys == nil && db.named == nil {
 		db.reads = e.reads.of(root)
 		defer e.reads.added(root, db.reads)
 	}
+	defer ahead.stop() // before what was read is counted
 	statedb, err := state.New(parent.Header.Root, db)
 	if err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
