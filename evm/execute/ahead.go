@@ -32,6 +32,9 @@ type Ahead interface {
 const (
 	// aheadAfter is how many waits show that what a replay reads is not in memory. If it is, nothing runs aside.
 	aheadAfter = 3
+	// aheadShare is how many reads there may be for each wait. If there are more, the replay takes more time to run than to
+	// wait, and running everything twice would only take processors from other requests.
+	aheadShare = 64
 	aheadRuns  = 32 // transactions of a replay that run aside at once
 )
 
@@ -58,6 +61,7 @@ type aheadRun struct {
 	reads    *stateReads // of the replay; may be nil
 
 	waits    atomic.Int64 // of the replay
+	calls    atomic.Int64 // of waited
 	expected []int        // transactions, in any order; must not be changed once the runs have begun
 	paths    aheadPaths
 	named    []common.Hash // accounts of which it is known that they are needed, besides those of transactions
@@ -118,10 +122,14 @@ var systemContracts = []common.Address{
 	params.BeaconRootsAddress, params.HistoryStorageAddress, params.WithdrawalQueueAddress, params.ConsolidationQueueAddress,
 }
 
-// waited begins the runs aside once the replay, in which a transaction or system calls run, has waited often enough. It may be
-// called by several goroutines.
+// waited is called after each read of the replay, in which a transaction or system calls run. It begins the runs aside once the
+// replay has waited often enough. It may be called by several goroutines.
 func (a *aheadRun) waited(running int) {
-	if a == nil || len(a.expected) == 0 || a.waits.Load() < aheadAfter || !a.begun.CompareAndSwap(false, true) {
+	if a == nil {
+		return
+	}
+	reads, waits := a.calls.Add(1), a.waits.Load()
+	if waits < aheadAfter || waits*aheadShare < reads || len(a.expected) == 0 || !a.begun.CompareAndSwap(false, true) {
 		return
 	}
 	first := running + 1

@@ -137,3 +137,22 @@ func TestReadsAheadAreCounted(t *testing.T) {
 		}
 	})
 }
+
+// TestFewWaitsRunNothingAhead traces a block of which nearly all is in memory.
+func TestFewWaitsRunNothingAhead(t *testing.T) {
+	reads := 0
+	s := &slotState{aside: func(context.Context, common.Hash) error {
+		t.Error("a transaction ran aside")
+		return nil
+	}}
+	s.read = func(context.Context, common.Hash) error {
+		if reads++; reads > 200 && reads < 204 {
+			s.waits.Add(1)
+		}
+		return nil
+	}
+	replayReads(t, s, 250, 250)
+	if waits := s.waits.Load(); waits != 3 {
+		t.Errorf("the replay waited %d times, expected 3", waits)
+	}
+}
