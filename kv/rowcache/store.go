@@ -153,8 +153,9 @@ func (s *Store) end(t *kv.Table, p *span) uint64 {
 
 // look returns the span that has a sort key, for a read. Its rows must not be changed.
 func (s *Store) look(ctx context.Context, t *kv.Table, partition []byte, sort uint64) (span, bool) {
-	p, ok := s.find(ctx, t, partition, sort, true)
-	if ok && !p.ahead {
+	aside := kv.IsAside(ctx)
+	p, ok := s.find(ctx, t, partition, sort, !aside)
+	if ok && !p.ahead && !aside {
 		s.hits.Add(1)
 	}
 	return p, ok
