@@ -1,7 +1,12 @@
 package rowcache_test
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ashlar/kv"
 	"ashlar/kv/rowcache"
@@ -38,4 +43,49 @@ func TestReadsAsideAreNoHits(t *testing.T) {
 			t.Errorf("read %d: %d hits, %d misses, %d round trips, expected %d, %d and 0", i, stats.CacheHits, stats.CacheMisses, stats.RoundTrips, step.hits, step.misses)
 		}
 	}
+}
+
+// slowStore counts the reads that are under way.
+type slowStore struct {
+	kv.Store
+	now, most, all atomic.Int64
+}
+
+func (*slowStore) Close() error { return nil }
+
+func (s *slowStore) Newest(context.Context, *kv.Table, []byte, uint64, []byte) ([]byte, uint64, error) {
+	s.all.Add(1)
+	now := s.now.Add(1)
+	for most := s.most.Load(); most < now && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
+	}
+	time.Sleep(time.Millisecond)
+	s.now.Add(-1)
+	return nil, 0, kv.ErrNotFound
+}
+
+// TestPrefetchAsideIsBounded prefetches many rows aside for several callers at once.
+func TestPrefetchAsideIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		below := &slowStore{}
+		cached, err := rowcache.New(t.Context(), below, rowcache.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cached.Close()
+		var callers sync.WaitGroup
+		for caller := range 32 {
+			wants := make([]kv.Want, 300)
+			for i := range wants {
+				wants[i] = kv.Want{Table: versions, Partition: []byte{byte(caller), byte(i >> 8), byte(i)}, To: 5, Newest: 1}
+			}
+			callers.Go(func() { cached.Prefetch(kv.Aside(t.Context()), wants) })
+		}
+		callers.Wait()
+		if most := below.most.Load(); most != 1024 {
+			t.Errorf("%d reads were under way at once, expected 1024", most)
+		}
+		if all := below.all.Load(); all != 32*300 {
+			t.Errorf("%d rows were read, expected all %d", all, 32*300)
+		}
+	})
 }

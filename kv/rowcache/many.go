@@ -78,6 +78,7 @@ func (s *Store) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, foun
 
 const (
 	prefetchAtOnce = 256      // reads under way: as many as the rows of 64 blocks with logs
+	asideAtOnce    = 1024     // reads under way for all prefetches for which nothing waits: a request can make many of these at once
 	prefetchRows   = 1024     // of a range
 	prefetchBytes  = 64 << 10 // of a range
 )
@@ -101,7 +102,18 @@ func (s *Store) Prefetch(ctx context.Context, wants []kv.Want) {
 	var group errgroup.Group
 	group.SetLimit(prefetchAtOnce)
 	for _, w := range missing {
-		group.Go(func() error { s.fetch(ctx, w); return nil })
+		if !aside {
+			group.Go(func() error { s.fetch(ctx, w); return nil })
+			continue
+		}
+		if s.aside.Acquire(ctx, 1) != nil {
+			break
+		}
+		group.Go(func() error {
+			defer s.aside.Release(1)
+			s.fetch(ctx, w)
+			return nil
+		})
 	}
 	_ = group.Wait() // a read that fails is made again
 }

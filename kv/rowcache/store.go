@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"ashlar/kv"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // DefaultBytes bounds the memory of a cache if nothing else is said.
@@ -41,7 +43,8 @@ type Store struct {
 	limit        int64
 	disk         *disk // may be nil
 	hits, misses atomic.Int64
-	waits        atomic.Int64 // for reads of the store
+	waits        atomic.Int64        // for reads of the store
+	aside        *semaphore.Weighted // bounds what Prefetch reads at once if nothing waits for it
 
 	// One lock: what it protects takes less than a microsecond, and a read of the store
 	// takes a thousand.
@@ -63,7 +66,7 @@ func New(ctx context.Context, store kv.Store, o Options) (*Store, error) {
 	if o.Bytes == 0 {
 		o.Bytes = DefaultBytes
 	}
-	s := &Store{Store: store, limit: o.Bytes, entries: map[string]*list.Element{}, recent: list.New(), generation: 1}
+	s := &Store{Store: store, limit: o.Bytes, entries: map[string]*list.Element{}, recent: list.New(), generation: 1, aside: semaphore.NewWeighted(asideAtOnce)}
 	if o.Disk.Dir == "" {
 		return s, nil
 	}
