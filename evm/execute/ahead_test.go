@@ -9,6 +9,7 @@ import (
 
 	"ashlar/evm"
 	"ashlar/evm/execute"
+	"ashlar/internal/await"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/tracing"
@@ -24,6 +25,7 @@ type asideKey struct{}
 // distantState is a state whose reads wait, if it is cold. It implements [execute.Ahead], too.
 type distantState struct {
 	evm.State
+	t     *testing.T
 	cold  bool
 	aside func() error  // called by reads aside; may be nil
 	begun chan struct{} // closed at the first read aside, for which a read of the replay waits; nil: there is to be none
@@ -55,7 +57,7 @@ func (s *distantState) Slot(ctx context.Context, address, slot common.Hash) (com
 			}
 		}
 	} else if s.cold && s.waits.Add(1) > 4 && s.begun != nil {
-		<-s.begun
+		await.Receive(s.t, "a read aside", s.begun)
 	}
 	return s.State.Slot(ctx, address, slot)
 }
@@ -149,7 +151,7 @@ func TestReplayAhead(t *testing.T) {
 		"cold, none to run": {cold: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state := &distantState{State: stored, cold: test.cold, aside: test.aside}
+			state := &distantState{State: stored, t: t, cold: test.cold, aside: test.aside}
 			if test.runs {
 				state.begun = make(chan struct{})
 			}
