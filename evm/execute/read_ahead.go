@@ -92,9 +92,10 @@ func (n *aheadNode) path() string {
 }
 
 type aheadLevel struct {
-	queue []*aheadNode // not begun, in the order of the walk
-	ahead int          // begun, and not taken
-	most  int          // bound of ahead, less aheadFirst
+	queue   []*aheadNode // not begun, in the order of the walk
+	reading []*aheadNode // under way, also if the walk reads them itself; in the order of the walk
+	ahead   int          // begun, and not taken
+	most    int          // bound of ahead, less aheadFirst
 }
 
 func nibbles(key common.Hash) string {
@@ -146,15 +147,20 @@ func (a *readAhead) Node(ctx context.Context, owner common.Hash, path []byte, ha
 	if n.level < storageLevel {
 		a.pass(n.place)
 	}
-	begun := a.take(n)
+	begun := n.begun
+	if !begun {
+		a.reading(n)
+	}
+	a.take(n)
 	a.mu.Unlock()
 	if begun {
 		<-n.done
 		return n.blob, n.err
 	}
-	if n.blob, n.err = a.State.Node(ctx, owner, path, hash); n.err == nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
+	n.blob, n.err = a.State.Node(ctx, owner, path, hash)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.wasRead(n); n.err == nil {
 		a.expand(n)
 		a.start()
 	}
@@ -186,15 +192,13 @@ func (a *readAhead) pass(place string) {
 	}
 }
 
-// take removes a node that the walk needs now, and begins what may be read in its place. It reports whether the node's
-// read was begun. a.mu is held.
-func (a *readAhead) take(n *aheadNode) (begun bool) {
+// take removes a node that the walk needs now, and begins what may be read in its place. a.mu is held.
+func (a *readAhead) take(n *aheadNode) {
 	a.remove(n)
 	if level := &a.levels[n.level]; level.most < aheadMost-aheadFirst {
 		level.most++
 	}
 	a.start()
-	return n.begun
 }
 
 // remove forgets a node. a.mu is held.
@@ -226,19 +230,23 @@ func insert(nodes []*aheadNode, n *aheadNode) []*aheadNode {
 	return slices.Insert(nodes, at, n)
 }
 
-// start begins reads as far as the bounds allow, those first that the walk needs first. a.mu is held.
+// reading says that a node's read is under way. a.mu is held.
+func (a *readAhead) reading(n *aheadNode) {
+	reading := &a.levels[n.level].reading
+	*reading = insert(*reading, n)
+}
+
+// wasRead says that it is not any more. a.mu is held.
+func (a *readAhead) wasRead(n *aheadNode) {
+	reading := &a.levels[n.level].reading
+	at := slices.Index(*reading, n)
+	*reading = slices.Delete(*reading, at, at+1)
+}
+
+// start begins reads as far as the bounds allow. a.mu is held.
 func (a *readAhead) start() {
 	for !a.stopped && a.running < aheadReads {
-		var next *aheadNode
-		for i := range a.levels {
-			level := &a.levels[i]
-			if len(level.queue) == 0 || level.ahead >= aheadFirst+level.most {
-				continue
-			}
-			if first := level.queue[0]; next == nil || first.place < next.place {
-				next = first
-			}
-		}
+		next := a.next()
 		if next == nil {
 			return
 		}
@@ -247,8 +255,34 @@ func (a *readAhead) start() {
 		level.ahead++
 		a.running++
 		next.begun, next.done = true, make(chan struct{})
+		a.reading(next)
 		a.reads.Go(func() { a.read(next) })
 	}
+}
+
+// next returns the node that the walk needs first, of the levels that have room. A level keeps half of its room for nodes
+// that may be found below those that have not been read. Otherwise nodes that are needed later, but are found earlier,
+// would fill it: the walk would have to read all the ones before these itself. a.mu is held.
+func (a *readAhead) next() (next *aheadNode) {
+	var unread *aheadNode // the first of the levels above
+	for i := range a.levels {
+		level := &a.levels[i]
+		if len(level.queue) > 0 {
+			first, room := level.queue[0], aheadFirst+level.most
+			if unread != nil && unread.place < first.place {
+				room /= 2
+			}
+			if level.ahead < room && (next == nil || first.place < next.place) {
+				next = first
+			}
+		}
+		for _, nodes := range [][]*aheadNode{level.queue, level.reading} {
+			if len(nodes) > 0 && (unread == nil || nodes[0].place < unread.place) {
+				unread = nodes[0]
+			}
+		}
+	}
+	return next
 }
 
 // read reads a node that was begun. After an error nothing more is begun, as the walk will end there.
@@ -261,6 +295,7 @@ func (a *readAhead) read(n *aheadNode) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.running--
+	a.wasRead(n)
 	if n.err != nil {
 		a.stopped = true
 	} else if n.level != codeLevel {

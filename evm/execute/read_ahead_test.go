@@ -336,6 +336,37 @@ func TestReadAheadOfContents(t *testing.T) {
 	}
 }
 
+// TestReadAheadOfManySlots: accounts whose storage tries have more nodes in a level than are read ahead. The nodes of
+// accounts behind the present one, which may be found first, leave room for its own.
+func TestReadAheadOfManySlots(t *testing.T) {
+	far := newFarState(true)
+	accounts, slots := make(map[common.Hash][]byte), slotLeaves(100)
+	for i := range 400 {
+		key := numbered(i)
+		account := types.StateAccount{Balance: new(uint256.Int), Root: types.EmptyRootHash, CodeHash: types.EmptyCodeHash[:]}
+		if i%2 == 0 {
+			account.Root = far.add(key, slots).Root
+		}
+		accounts[key], _ = rlp.EncodeToBytes(&account)
+	}
+	id := far.add(common.Hash{}, accounts)
+	for range 3 { // which of the reads that end together is seen first differs
+		synctest.Test(t, func(t *testing.T) {
+			far.reads.Store(0)
+			began := time.Now()
+			lines, err := walkedWhole(t.Context(), far, id, Contents{Storage: true})
+			if want := len(accounts) + 1 + len(accounts)/2*len(slots); err != nil || len(lines) != want {
+				t.Errorf("%d lines, %v, expected %d", len(lines), err, want)
+			}
+			reads, waits := far.reads.Load(), time.Since(began).Milliseconds()
+			t.Logf("%d reads, %d waits", reads, waits)
+			if waits > reads/40 {
+				t.Errorf("%d waits for %d reads, expected %d at most", waits, reads, reads/40)
+			}
+		})
+	}
+}
+
 // BenchmarkEachLeaf is a walk over a state whose reads take no time.
 func BenchmarkEachLeaf(b *testing.B) {
 	near := newFarState(false)
