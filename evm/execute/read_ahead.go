@@ -285,7 +285,8 @@ func (a *readAhead) next() (next *aheadNode) {
 	return next
 }
 
-// read reads a node that was begun. After an error nothing more is begun, as the walk will end there.
+// read reads a node that was begun. After an error nothing more is begun, as the walk will end there, but for the error of a
+// code: the walk may have it from an account before.
 func (a *readAhead) read(n *aheadNode) {
 	if n.level == codeLevel {
 		n.blob, n.err = a.State.Code(a.ctx, n.hash)
@@ -296,9 +297,11 @@ func (a *readAhead) read(n *aheadNode) {
 	defer a.mu.Unlock()
 	a.running--
 	a.wasRead(n)
-	if n.err != nil {
+	switch {
+	case n.level == codeLevel:
+	case n.err != nil:
 		a.stopped = true
-	} else if n.level != codeLevel {
+	default:
 		a.expand(n) // before the walk takes it, which may begin a storage trie
 	}
 	close(n.done)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -365,6 +366,48 @@ func TestReadAheadOfManySlots(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failingCodes is a state that has each code once.
+type failingCodes struct {
+	*farState
+	mu   sync.Mutex
+	read map[common.Hash]bool // guarded by mu
+}
+
+// Code implements [evm.State].
+func (s *failingCodes) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read[hash] {
+		return nil, errors.New("the store is away")
+	}
+	s.read[hash] = true
+	return s.codes[hash], nil
+}
+
+// TestReadAheadOfFailingCodes: a walk needs a code that several accounts have only once. That it could not be read again
+// neither ends the walk nor what is read ahead.
+func TestReadAheadOfFailingCodes(t *testing.T) {
+	far := newFarState(true)
+	id := addAccounts(far, 1000)
+	want, err := walkedWhole(t.Context(), &farState{nodes: far.nodes, codes: far.codes}, id, Contents{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		far.reads.Store(0)
+		began := time.Now()
+		got, err := walkedWhole(t.Context(), &failingCodes{farState: far, read: make(map[common.Hash]bool)}, id, Contents{Storage: true, Code: true})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d lines, %v, expected %d", len(got), err, len(want))
+		}
+		reads, waits := far.reads.Load(), time.Since(began).Milliseconds()
+		t.Logf("%d reads, %d waits", reads, waits)
+		if waits > reads/20 {
+			t.Errorf("%d waits for %d reads, expected %d at most", waits, reads, reads/20)
+		}
+	})
 }
 
 // BenchmarkEachLeaf is a walk over a state whose reads take no time.
