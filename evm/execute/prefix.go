@@ -97,7 +97,7 @@ func (r *Replay) skipCached(index int) error {
 	if r.next != known.length || r.begun && r.next == 0 {
 		return r.advance(index) // its start is not recorded
 	}
-	r.ahead.expect(r.next, index)
+	r.aside.expect(r.next, index)
 	changes := newChangeRecorder(r.run.state.StateDB)
 	r.run.state.changes = changes
 	defer func() { r.run.state.changes = nil }()

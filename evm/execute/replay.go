@@ -30,7 +30,7 @@ type Replay struct {
 	parent    Parent
 	block     Block
 	db        *stateDatabase
-	ahead     *aheadRun    // nil if reads take no round trips
+	aside     *asideRun    // nil if reads take no round trips
 	known     *knownSigner // nil: senders are recovered
 	next      int          // index of the transaction that runs next
 	begun     bool         // the block's own system calls have run, or been skipped
@@ -93,13 +93,13 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block Block, optio
 		return err
 	}
 	defer e.calls.Release(1)
-	ahead, ctx := e.newAheadRun(ctx, parent, block, options)
+	aside, ctx := e.newAsideRun(ctx, parent, block, options)
 	db := newDatabase(ctx, parent, !options.Roots)
 	if root := parent.Header.Root; db.keys == nil && db.named == nil {
 		db.reads = e.reads.of(root)
 		defer e.reads.added(root, db.reads)
 	}
-	defer ahead.stop() // before what was read is counted
+	defer aside.stop() // before what was read is counted
 	statedb, err := state.New(parent.Header.Root, db)
 	if err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
@@ -110,11 +110,11 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block Block, optio
 	contracts := precompiled.For(ctx, e.rules(header))
 	defer contracts.Release()
 	run.evm.SetPrecompiles(contracts.Contracts)
-	r := &Replay{run: run, contracts: contracts, parent: parent, block: block, db: db, ahead: ahead}
-	if ahead != nil {
-		ahead.reads = db.reads
+	r := &Replay{run: run, contracts: contracts, parent: parent, block: block, db: db, aside: aside}
+	if aside != nil {
+		aside.reads = db.reads
 		if options.Roots {
-			ahead.paths = writePaths
+			aside.paths = writePaths
 		}
 		db.wasRead = r.wasRead
 	}
@@ -138,7 +138,7 @@ func (r *Replay) wasRead() {
 	if !r.begun {
 		running = systemCalls
 	}
-	r.ahead.waited(running)
+	r.aside.waited(running)
 }
 
 // Block is the block that is replayed.
@@ -150,7 +150,7 @@ func (r *Replay) Next() int { return r.next }
 // Expect says that the transactions from first up to but without end are going to be traced. Where the reads of the state take
 // round trips, those that they need are then made side by side. It is called before the first Skip or Trace, and may be
 // called several times.
-func (r *Replay) Expect(first, end int) { r.ahead.expect(first, end) }
+func (r *Replay) Expect(first, end int) { r.aside.expect(first, end) }
 
 // Skip goes to the transaction with that index. The ones before it run without being
 // watched, or not at all if the state that they leave is known: from the stored access
@@ -205,7 +205,7 @@ func (r *Replay) skipChanges(index int) (err error) {
 
 // advance runs the transactions before the one with that index.
 func (r *Replay) advance(index int) error {
-	r.ahead.expect(r.next, index)
+	r.aside.expect(r.next, index)
 	r.begin()
 	for ; r.next < index; r.next++ {
 		if err := r.advanceOne(); err != nil {

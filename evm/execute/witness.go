@@ -52,9 +52,9 @@ func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Bloc
 		headers:  map[uint64]*types.Header{parent.Header.Number.Uint64(): parent.Header},
 		created:  make(map[string]bool), addresses: make(map[string]bool), slots: make(map[string]bool),
 	}
-	record.ahead, ctx = e.newAheadRun(ctx, parent, Decoded(block), ReplayOptions{})
-	defer record.ahead.stop()
-	record.ahead.expectWhole(block)
+	record.aside, ctx = e.newAsideRun(ctx, parent, Decoded(block), ReplayOptions{})
+	defer record.aside.stop()
+	record.aside.expectWhole(block)
 	parent.State, parent.Ancestors, parent.Ahead = record, recordedAncestors{parent.Ancestors, record}, nil
 	executed, err := e.executeAgain(ctx, parent, block)
 	if err != nil {
@@ -81,7 +81,7 @@ type recorder struct {
 	accounts map[common.Hash]map[common.Hash]bool // guarded by mu: with their slots
 	headers  map[uint64]*types.Header             // guarded by mu
 
-	ahead *aheadRun // nil if reads take no round trips
+	aside *asideRun // nil if reads take no round trips
 
 	// A witness runs its block in order, in one goroutine, which is the only one to use these.
 	created, addresses, slots map[string]bool
@@ -124,7 +124,7 @@ func (r *recorder) Account(ctx context.Context, address common.Hash) (*types.Sta
 	r.read(address)
 	r.mu.Unlock()
 	account, err := r.State.Account(ctx, address)
-	r.ahead.waited(systemCalls)
+	r.aside.waited(systemCalls)
 	return account, err
 }
 
@@ -144,7 +144,7 @@ func (r *recorder) Slot(ctx context.Context, address, slot common.Hash) (common.
 	r.read(address)[slot] = true
 	r.mu.Unlock()
 	value, err := r.State.Slot(ctx, address, slot)
-	r.ahead.waited(systemCalls)
+	r.aside.waited(systemCalls)
 	return value, err
 }
 

@@ -80,8 +80,8 @@ func replayReads(t *testing.T, s *slotState, transactions, traced int) *execute.
 	return executor
 }
 
-// TestFailedReadAheadLeavesTheRest traces a block of which one read aside fails. All other transactions still run aside.
-func TestFailedReadAheadLeavesTheRest(t *testing.T) {
+// TestFailedReadAsideLeavesTheRest traces a block of which one read aside fails. All other transactions still run aside.
+func TestFailedReadAsideLeavesTheRest(t *testing.T) {
 	const transactions = 200
 	synctest.Test(t, func(t *testing.T) {
 		var failed atomic.Bool
@@ -112,8 +112,8 @@ func TestFailedReadAheadLeavesTheRest(t *testing.T) {
 	})
 }
 
-// TestReadsAheadAreCounted ends a replay while reads aside are under way. What they add to the cached reads is counted.
-func TestReadsAheadAreCounted(t *testing.T) {
+// TestReadsAsideAreCounted ends a replay while reads aside are under way. What they add to the cached reads is counted.
+func TestReadsAsideAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(slotState)
 		s.read = func(context.Context, common.Hash) error {
@@ -138,8 +138,8 @@ func TestReadsAheadAreCounted(t *testing.T) {
 	})
 }
 
-// TestFewWaitsRunNothingAhead traces a block of which nearly all is in memory.
-func TestFewWaitsRunNothingAhead(t *testing.T) {
+// TestFewWaitsRunNothingAside traces a block of which nearly all is in memory.
+func TestFewWaitsRunNothingAside(t *testing.T) {
 	reads := 0
 	s := &slotState{aside: func(context.Context, common.Hash) error {
 		t.Error("a transaction ran aside")

@@ -110,9 +110,9 @@ func blockOfReads(t *testing.T, transactions int) (*storedState, *params.ChainCo
 	return stored, &config, types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: txs})
 }
 
-// TestReplayAhead traces a block whose transactions read slots. What happens to the transactions that run aside changes neither
+// TestReplayAside traces a block whose transactions read slots. What happens to the transactions that run aside changes neither
 // the trace nor its error, and the tracer does not see them. If no read waits, or reads take no round trips, none runs aside.
-func TestReplayAhead(t *testing.T) {
+func TestReplayAside(t *testing.T) {
 	const transactions = 6
 	stored, config, block := blockOfReads(t, transactions)
 	trace := func(t *testing.T, parent execute.Parent, count int) (gas []uint64, err error) {

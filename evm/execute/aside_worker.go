@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// aheadWorker runs transactions aside, one after the other. It belongs to one goroutine.
-type aheadWorker struct {
-	*aheadRun
+// asideWorker runs transactions aside, one after the other. It belongs to one goroutine.
+type asideWorker struct {
+	*asideRun
 	machine   *machine
 	touched   *touchedState                 // nil unless the paths to what is read are needed
 	written   map[common.Hash][]common.Hash // slots by account, if the paths to what is written are needed
@@ -29,9 +29,9 @@ type aheadWorker struct {
 	canceled  func() bool // ends the wait for the end of the context
 }
 
-func (a *aheadRun) newWorker(known knownSteps) *aheadWorker {
+func (a *asideRun) newWorker(known knownSteps) *asideWorker {
 	header := a.block.Header()
-	w := &aheadWorker{aheadRun: a, exact: known.exact()}
+	w := &asideWorker{asideRun: a, exact: known.exact()}
 	parent := a.parent
 	if a.paths == readPaths {
 		w.touched = &touchedState{State: parent.State}
@@ -52,7 +52,7 @@ func (a *aheadRun) newWorker(known knownSteps) *aheadWorker {
 }
 
 // states returns the function that returns the state before a transaction.
-func (w *aheadWorker) states(known knownSteps) func(index int) state.Reader {
+func (w *asideWorker) states(known knownSteps) func(index int) state.Reader {
 	before := &stateReader{db: w.db}
 	if known.list != nil {
 		list, err := splitList(known.list)
@@ -71,14 +71,14 @@ func (w *aheadWorker) states(known knownSteps) func(index int) state.Reader {
 	return func(int) state.Reader { return before }
 }
 
-func (w *aheadWorker) release() {
+func (w *asideWorker) release() {
 	w.canceled()
 	w.contracts.Release()
 	w.machine.release()
 }
 
 // step runs the transaction at an index, or the system calls, and reads the paths to what was read.
-func (w *aheadWorker) step(index int, gas *semaphore.Weighted, limit int64) {
+func (w *asideWorker) step(index int, gas *semaphore.Weighted, limit int64) {
 	w.written = nil
 	if index == systemCalls {
 		w.callSystem()
@@ -94,7 +94,7 @@ func (w *aheadWorker) step(index int, gas *semaphore.Weighted, limit int64) {
 	}
 }
 
-func (w *aheadWorker) callSystem() {
+func (w *asideWorker) callSystem() {
 	statedb, err := state.NewWithReader(w.parent.Header.Root, w.db, &stateReader{db: w.db})
 	if err == nil {
 		w.machine.use(statedb)
@@ -103,7 +103,7 @@ func (w *aheadWorker) callSystem() {
 }
 
 // transact runs the transaction at an index.
-func (w *aheadWorker) transact(index int, gas *semaphore.Weighted, limit int64) {
+func (w *asideWorker) transact(index int, gas *semaphore.Weighted, limit int64) {
 	tx, err := w.block.Transaction(index)
 	if err != nil {
 		return
@@ -134,7 +134,7 @@ func (w *aheadWorker) transact(index int, gas *semaphore.Weighted, limit int64) 
 	if w.paths == writePaths {
 		seen.changes = newChangeRecorder(statedb)
 	}
-	_, _ = core.ApplyMessage(w.machine.evm, message, core.NewGasPool(w.block.Header().GasLimit)) // see aheadRun
+	_, _ = core.ApplyMessage(w.machine.evm, message, core.NewGasPool(w.block.Header().GasLimit)) // see asideRun
 	w.written = seen.changes.mayHaveChanged()
 }
 

@@ -30,15 +30,15 @@ type Ahead interface {
 }
 
 const (
-	// aheadAfter is how many waits show that what a replay reads is not in memory. If it is, nothing runs aside.
-	aheadAfter = 3
-	// aheadShare is how many reads there may be for each wait. If there are more, the replay takes more time to run than to
+	// asideAfter is how many waits show that what a replay reads is not in memory. If it is, nothing runs aside.
+	asideAfter = 3
+	// asideShare is how many reads there may be for each wait. If there are more, the replay takes more time to run than to
 	// wait, and running everything twice would only take processors from other requests.
-	aheadShare = 64
-	aheadRuns  = 32 // transactions of a replay that run aside at once
+	asideShare = 64
+	asideRuns  = 32 // transactions of a replay that run aside at once
 )
 
-// aheadRun runs transactions of a block that is replayed aside, several at once, only so that what they read is in
+// asideRun runs transactions of a block that is replayed aside, several at once, only so that what they read is in
 // memory when the replay comes to them:
 //
 //	replay   | 0: waits, waits, waits | 0: waits ...   | 1 | 2 | 3 | ...
@@ -51,7 +51,7 @@ const (
 // other things than the replay does, the replay waits for these. An error, too, recurs in the replay.
 //
 // Of its methods, expect, waited and stop are called by the replay. They do nothing if it is nil.
-type aheadRun struct {
+type asideRun struct {
 	executor *Executor
 	ctx      context.Context // of the runs aside
 	cancel   context.CancelFunc
@@ -63,17 +63,17 @@ type aheadRun struct {
 	waits    atomic.Int64 // of the replay
 	calls    atomic.Int64 // of waited
 	expected []int        // transactions, in any order; must not be changed once the runs have begun
-	paths    aheadPaths
+	paths    asidePaths
 	named    []common.Hash // accounts of which it is known that they are needed, besides those of transactions
 	begun    atomic.Bool
 	runs     sync.WaitGroup
 }
 
-// aheadPaths says whose trie nodes a replay needs.
-type aheadPaths byte
+// asidePaths says whose trie nodes a replay needs.
+type asidePaths byte
 
 const (
-	noPaths    aheadPaths = iota
+	noPaths    asidePaths = iota
 	writePaths            // of accounts and slots that it writes, for state roots
 	readPaths             // of all that it reads, for a witness
 )
@@ -81,19 +81,19 @@ const (
 // systemCalls stands for the index of a transaction: the system calls before the first one.
 const systemCalls = -1
 
-// newAheadRun returns what runs transactions of a replay aside, nil if reads of the state take no round trips, and
+// newAsideRun returns what runs transactions of a replay aside, nil if reads of the state take no round trips, and
 // the context with which the replay must read. It must be stopped.
-func (e *Executor) newAheadRun(ctx context.Context, parent Parent, block Block, options ReplayOptions) (*aheadRun, context.Context) {
+func (e *Executor) newAsideRun(ctx context.Context, parent Parent, block Block, options ReplayOptions) (*asideRun, context.Context) {
 	if parent.Ahead == nil {
 		return nil, ctx
 	}
-	a := &aheadRun{executor: e, parent: parent, block: block, options: options}
+	a := &asideRun{executor: e, parent: parent, block: block, options: options}
 	a.ctx, a.cancel = context.WithCancel(parent.Ahead.Aside(ctx))
 	return a, parent.Ahead.CountWaits(ctx, &a.waits)
 }
 
 // expect says that the transactions from first up to but without end are going to run.
-func (a *aheadRun) expect(first, end int) {
+func (a *asideRun) expect(first, end int) {
 	if a == nil || a.begun.Load() {
 		return
 	}
@@ -103,7 +103,7 @@ func (a *aheadRun) expect(first, end int) {
 }
 
 // expectWhole says that a block is going to run as a whole, and that the trie nodes of what it reads are needed.
-func (a *aheadRun) expectWhole(block *types.Block) {
+func (a *asideRun) expectWhole(block *types.Block) {
 	if a == nil {
 		return
 	}
@@ -124,12 +124,12 @@ var systemContracts = []common.Address{
 
 // waited is called after each read of the replay, in which a transaction or system calls run. It begins the runs aside once the
 // replay has waited often enough. It may be called by several goroutines.
-func (a *aheadRun) waited(running int) {
+func (a *asideRun) waited(running int) {
 	if a == nil {
 		return
 	}
 	reads, waits := a.calls.Add(1), a.waits.Load()
-	if waits < aheadAfter || waits*aheadShare < reads || len(a.expected) == 0 || !a.begun.CompareAndSwap(false, true) {
+	if waits < asideAfter || waits*asideShare < reads || len(a.expected) == 0 || !a.begun.CompareAndSwap(false, true) {
 		return
 	}
 	first := running + 1
@@ -142,7 +142,7 @@ func (a *aheadRun) waited(running int) {
 }
 
 // stop ends the runs aside.
-func (a *aheadRun) stop() {
+func (a *asideRun) stop() {
 	if a != nil {
 		a.cancel()
 		a.runs.Wait()
@@ -150,7 +150,7 @@ func (a *aheadRun) stop() {
 }
 
 // run runs the expected transactions from first up to but without end aside.
-func (a *aheadRun) run(first, end int) {
+func (a *asideRun) run(first, end int) {
 	defer ignorePanic()
 	known := a.known()
 	var indices []int
@@ -163,7 +163,7 @@ func (a *aheadRun) run(first, end int) {
 	limit := int64(min(a.block.Header().GasLimit, math.MaxInt64))
 	gas := semaphore.NewWeighted(limit) // bounds the memory of the runs, which gas pays for
 	var next atomic.Int64
-	for range min(aheadRuns, len(indices)) {
+	for range min(asideRuns, len(indices)) {
 		a.runs.Go(func() {
 			defer ignorePanic()
 			w := a.newWorker(known)
@@ -183,7 +183,7 @@ func (a *aheadRun) run(first, end int) {
 func ignorePanic() { _ = recover() }
 
 // readNamed reads what transactions name: the senders, the receivers and their codes.
-func (a *aheadRun) readNamed(indices []int) {
+func (a *asideRun) readNamed(indices []int) {
 	accounts := append([]common.Hash{evm.HashAddress(a.block.Header().Coinbase)}, a.named...)
 	for _, i := range indices {
 		if i == systemCalls {
@@ -204,7 +204,7 @@ func (a *aheadRun) readNamed(indices []int) {
 }
 
 // readAccounts reads accounts and their codes.
-func (a *aheadRun) readAccounts(accounts []common.Hash) {
+func (a *asideRun) readAccounts(accounts []common.Hash) {
 	slices.SortFunc(accounts, common.Hash.Cmp)
 	accounts = slices.Compact(accounts)
 	a.parent.Ahead.Read(a.ctx, accounts, nil)
@@ -238,7 +238,7 @@ type knownSteps struct {
 func (k *knownSteps) exact() bool { return k.list != nil || k.changes != nil }
 
 // known reads what is stored.
-func (a *aheadRun) known() (k knownSteps) {
+func (a *asideRun) known() (k knownSteps) {
 	stored := a.options.Stored
 	if stored == nil {
 		return k
