@@ -122,8 +122,7 @@ func (c *Cluster) start(i int) error {
 	defer out.Close()
 	n := &node{command: exec.Command("java", args...), management: management, ended: make(chan struct{})}
 	n.command.Stdout, n.command.Stderr, n.command.Dir = out, out, dir
-	endWithTest(n.command)
-	if err := n.command.Start(); err != nil {
+	if err := startNode(n.command); err != nil {
 		return err
 	}
 	go func() {
