@@ -15,6 +15,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/trace"
 	"ashlar/evm/trace/script"
+	"ashlar/internal/await"
 	"ashlar/worker"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -110,8 +111,9 @@ func (b *bench) trace(ctx context.Context, code, timeout string) (string, error)
 	}
 	question := &script.Question{
 		Config: config, Executor: executor,
-		At:      execute.At{Header: header, State: b.state, Hashes: b.state},
-		Message: &execute.Message{To: &b.state.contract, Value: new(uint256.Int), AccessList: types.AccessList{{Address: common.Address{3}}}},
+		CallOptions: execute.CallOptions{Time: await.Patience}, // timeout is to end the script, not the call
+		At:          execute.At{Header: header, State: b.state, Hashes: b.state},
+		Message:     &execute.Message{To: &b.state.contract, Value: new(uint256.Int), AccessList: types.AccessList{{Address: common.Address{3}}}},
 	}
 	var out []byte
 	err = script.Run(ctx, b.pool, "caller", question, unbounded{}, func(traces *script.Traces) (err error) {
