@@ -50,7 +50,7 @@ const (
 // the state before the block, and its sender has the nonce and the balance that it needs. That is a guess: if it reads
 // other things than the replay does, the replay waits for these. An error, too, recurs in the replay.
 //
-// Of its methods, expect, waited and stop are called by the replay. They do nothing if it is nil.
+// The replay calls expect, waited and stop. They do nothing if asideRun is nil.
 type asideRun struct {
 	executor *Executor
 	ctx      context.Context // of the runs aside
