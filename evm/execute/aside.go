@@ -22,9 +22,9 @@ type Ahead interface {
 	CountWaits(ctx context.Context, waits *atomic.Int64) context.Context
 	// Aside returns a context for reads that are made only so that a later one need not wait.
 	Aside(ctx context.Context) context.Context
-	// Read reads accounts, by keccak256 of their addresses, and codes, by their hashes, side by side. An error recurs
-	// when they are read again.
-	Read(ctx context.Context, accounts, codes []common.Hash)
+	// Read reads accounts, by keccak256 of their addresses, side by side, and then their codes. An error recurs when
+	// they are read again.
+	Read(ctx context.Context, accounts []common.Hash)
 	// ReadPaths reads the trie nodes on the paths to accounts and to their slots, as Read does.
 	ReadPaths(ctx context.Context, slots map[common.Hash][]common.Hash)
 }
@@ -207,19 +207,7 @@ func (a *asideRun) readNamed(indices []int) {
 func (a *asideRun) readAccounts(accounts []common.Hash) {
 	slices.SortFunc(accounts, common.Hash.Cmp)
 	accounts = slices.Compact(accounts)
-	a.parent.Ahead.Read(a.ctx, accounts, nil)
-	var codes []common.Hash
-	for _, address := range accounts {
-		account, err := a.parent.State.Account(a.ctx, address)
-		if err != nil {
-			return
-		}
-		if account != nil && common.BytesToHash(account.CodeHash) != types.EmptyCodeHash {
-			codes = append(codes, common.BytesToHash(account.CodeHash))
-		}
-	}
-	slices.SortFunc(codes, common.Hash.Cmp)
-	a.parent.Ahead.Read(a.ctx, nil, slices.Compact(codes))
+	a.parent.Ahead.Read(a.ctx, accounts)
 	if a.paths != noPaths {
 		slots := make(map[common.Hash][]common.Hash, len(accounts))
 		for _, address := range accounts {

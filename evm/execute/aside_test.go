@@ -42,7 +42,7 @@ func (s *distantState) CountWaits(ctx context.Context, waits *atomic.Int64) cont
 func (s *distantState) Aside(ctx context.Context) context.Context {
 	return context.WithValue(ctx, asideKey{}, true)
 }
-func (s *distantState) Read(context.Context, []common.Hash, []common.Hash) { s.read.Add(1) }
+func (s *distantState) Read(context.Context, []common.Hash) { s.read.Add(1) }
 
 func (s *distantState) ReadPaths(context.Context, map[common.Hash][]common.Hash) {}
 

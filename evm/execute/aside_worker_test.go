@@ -36,7 +36,7 @@ func (s *slotState) CountWaits(ctx context.Context, waits *atomic.Int64) context
 func (s *slotState) Aside(ctx context.Context) context.Context {
 	return context.WithValue(ctx, asideKey{}, true)
 }
-func (s *slotState) Read(context.Context, []common.Hash, []common.Hash)       {}
+func (s *slotState) Read(context.Context, []common.Hash)                      {}
 func (s *slotState) ReadPaths(context.Context, map[common.Hash][]common.Hash) {}
 
 func (s *slotState) Slot(ctx context.Context, address, slot common.Hash) (common.Hash, error) {

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"context"
 
 	"ashlar/evm"
@@ -9,7 +8,6 @@ import (
 	"ashlar/history/postings"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/rlp"
 )
@@ -104,8 +102,10 @@ func (v *View) readInputAhead(ctx context.Context, number uint64) {
 		return // before Amsterdam; an error recurs where the list is needed
 	}
 	wants, n := v.history.Wants(), 0
+	var accounts []common.Hash
 	for i := range list {
 		account := evm.HashAddress(list[i].Address)
+		accounts = append(accounts, account)
 		wants.Account(number-1, account)
 		n++
 		for j := range list[i].StorageChanges {
@@ -117,27 +117,11 @@ func (v *View) readInputAhead(ctx context.Context, number uint64) {
 			n++
 		}
 		if n > aheadListed {
-			list = list[:i+1]
 			break
 		}
 	}
 	wants.Read(ctx)
-	v.readCodesAhead(ctx, number-1, list)
-}
-
-// readCodesAhead reads the codes of listed accounts, which have been read.
-func (v *View) readCodesAhead(ctx context.Context, number uint64, list bal.BlockAccessList) {
-	wants, state := v.history.Wants(), v.history.StateAt(number)
-	for i := range list {
-		account, err := state.Account(ctx, evm.HashAddress(list[i].Address))
-		if err != nil {
-			return // it recurs
-		}
-		if account != nil && !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:]) {
-			wants.Code(common.Hash(account.CodeHash))
-		}
-	}
-	wants.Read(ctx)
+	stateAhead{v.history, number - 1}.readCodes(ctx, accounts)
 }
 
 const (

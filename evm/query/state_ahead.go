@@ -11,6 +11,7 @@ import (
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // stateAhead reads the state after a block ahead. It implements [execute.Ahead].
@@ -30,12 +31,29 @@ func (s stateAhead) CountWaits(ctx context.Context, waits *atomic.Int64) context
 func (s stateAhead) Aside(ctx context.Context) context.Context { return kv.Aside(ctx) }
 
 // Read implements [execute.Ahead].
-func (s stateAhead) Read(ctx context.Context, accounts, codes []common.Hash) {
+func (s stateAhead) Read(ctx context.Context, accounts []common.Hash) {
 	wants := s.history.Wants()
 	for _, account := range accounts {
 		wants.Account(s.number, account)
 	}
-	for _, code := range codes {
+	wants.Read(ctx)
+	s.readCodes(ctx, accounts)
+}
+
+// readCodes reads the codes of accounts, which have been read.
+func (s stateAhead) readCodes(ctx context.Context, accounts []common.Hash) {
+	codes := make(map[common.Hash]bool)
+	for _, address := range accounts {
+		account, err := s.history.StateAt(s.number).Account(ctx, address)
+		if err != nil {
+			return // it recurs
+		}
+		if account != nil && common.BytesToHash(account.CodeHash) != types.EmptyCodeHash {
+			codes[common.BytesToHash(account.CodeHash)] = true
+		}
+	}
+	wants := s.history.Wants()
+	for code := range codes {
 		wants.Code(code)
 	}
 	wants.Read(ctx)
