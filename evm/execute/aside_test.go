@@ -100,7 +100,7 @@ func blockOfReads(t *testing.T, transactions int) (*storedState, *params.ChainCo
 	txs := make(types.Transactions, transactions)
 	for i := range txs {
 		txs[i] = types.MustSignNewTx(key, types.LatestSigner(&config), &types.LegacyTx{
-			To: &stored.contract, Nonce: uint64(i), Gas: 200_000, GasPrice: big.NewInt(1), Value: new(big.Int), Data: common.Hash{0: byte(i + 1)}.Bytes(),
+			To: &stored.contract, Nonce: uint64(i), Gas: 200_000, GasPrice: big.NewInt(1), Value: new(big.Int), Data: ownSlot(i).Bytes(),
 		})
 	}
 	header := &types.Header{
@@ -109,6 +109,9 @@ func blockOfReads(t *testing.T, transactions int) (*storedState, *params.ChainCo
 	}
 	return stored, &config, types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: txs})
 }
+
+// ownSlot returns the slot that only the i-th transaction of blockOfReads reads.
+func ownSlot(i int) common.Hash { return common.Hash{0: byte(i + 1)} }
 
 // TestReplayAside traces a block whose transactions read slots. What happens to the transactions that run aside changes neither
 // the trace nor its error, and the tracer does not see them. If no read waits, or reads take no round trips, none runs aside.
