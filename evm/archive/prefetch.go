@@ -104,11 +104,11 @@ func (w *Wants) Code(hash common.Hash) {
 	}
 }
 
-// HasNode reports whether there is a trie node at a path as of a block. It is for nodes that were prefetched: an error is
-// taken for no.
-func (h *History) HasNode(ctx context.Context, number uint64, owner common.Hash, path []byte) bool {
+// HasBranch reports whether the trie node at a path as of a block is one with nodes below, a branch or an extension. It is for nodes
+// that were prefetched: an error is taken for no.
+func (h *History) HasBranch(ctx context.Context, number uint64, owner common.Hash, path []byte) bool {
 	row, _, err := h.rows.Newest(ctx, trieNodes, appendNodeKey(nil, owner, string(path)), number, nil)
-	return err == nil && len(row) > 0
+	return err == nil && len(row) > 0 && row[0] != nodeLeaf
 }
 
 // Node adds a trie node as of a block, with the rows that a difference is made of.

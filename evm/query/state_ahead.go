@@ -60,7 +60,7 @@ func (s stateAhead) readCodes(ctx context.Context, accounts []common.Hash) {
 }
 
 // ReadPaths implements [execute.Ahead]. It reads some levels of the tries at once, and the next ones where the last of
-// these exists. Below a path that skips that one, nodes are read when they are needed.
+// these has a branch. Below a path that skips that one, nodes are read when they are needed.
 func (s stateAhead) ReadPaths(ctx context.Context, slots map[common.Hash][]common.Hash) {
 	var keys []trieKey
 	for account, ofAccount := range slots {
@@ -72,7 +72,7 @@ func (s stateAhead) ReadPaths(ctx context.Context, slots map[common.Hash][]commo
 	for i, below := range pathLevels[1:] {
 		s.readLevels(ctx, keys, pathLevels[i], below)
 		keys = slices.DeleteFunc(keys, func(k trieKey) bool {
-			return !s.history.HasNode(ctx, s.number, k.owner, k.nibbles[:below-1])
+			return !s.history.HasBranch(ctx, s.number, k.owner, k.nibbles[:below-1])
 		})
 	}
 }

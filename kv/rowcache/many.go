@@ -133,14 +133,29 @@ func (s *Store) fetch(ctx context.Context, w *kv.Want) {
 	switch {
 	case w.Newest == 1:
 		_, _, _ = s.Newest(ctx, w.Table, w.Partition, w.To, nil)
-	case w.Newest > 1:
+	case w.From == w.To && w.Newest == 0:
+		_, _ = s.Get(ctx, w.Table, w.Partition, w.From, nil)
+	default:
+		s.fetchSeveral(ctx, w)
+	}
+}
+
+// fetchSeveral is fetch for more than one row.
+func (s *Store) fetchSeveral(ctx context.Context, w *kv.Want) {
+	at := w.From
+	if w.Newest > 0 {
+		at = w.To
+	}
+	joined, ended := s.joinOrBegin(ctx, w.Table, w.Partition, at)
+	defer ended()
+	switch {
+	case joined && s.has(ctx, w):
+	case w.Newest > 0:
 		n := 0
-		_ = s.Descend(ctx, w.Table, w.Partition, w.To, func(uint64, []byte) (bool, error) {
+		_ = s.descendBelow(ctx, w.Table, w.Partition, w.To, func(uint64, []byte) (bool, error) {
 			n++
 			return n == w.Newest, nil
 		})
-	case w.From == w.To:
-		_, _ = s.Get(ctx, w.Table, w.Partition, w.From, nil)
 	default:
 		rows, size := s.Scan(ctx, w.Table, w.Partition, w.From, w.To), 0
 		for n := 0; n < prefetchRows && size < prefetchBytes && rows.Next(); n++ {

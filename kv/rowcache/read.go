@@ -12,7 +12,15 @@ func (s *Store) Distant() {}
 
 // Get implements kv.Reader.
 func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
-	if p, ok := s.look(ctx, t, partition, sort); ok {
+	p, ok := s.look(ctx, t, partition, sort)
+	if !ok {
+		joined, ended := s.joinOrBegin(ctx, t, partition, sort)
+		defer ended()
+		if joined {
+			p, ok = s.look(ctx, t, partition, sort)
+		}
+	}
+	if ok {
 		if i := p.find(sort); i < len(p.rows) && p.rows[i].sort == sort {
 			return append(dst, p.rows[i].value...), ctx.Err()
 		}
@@ -30,7 +38,15 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 
 // Newest implements kv.Reader.
 func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
-	if known, found, ok := s.newest(ctx, t, partition, at); ok {
+	known, found, ok := s.newest(ctx, t, partition, at)
+	if !ok && !named(t) {
+		joined, ended := s.joinOrBegin(ctx, t, partition, at)
+		defer ended()
+		if joined {
+			known, found, ok = s.newest(ctx, t, partition, at)
+		}
+	}
+	if ok {
 		if !found {
 			return dst, 0, kv.ErrNotFound
 		}
@@ -79,25 +95,18 @@ func (s *Store) keepNewest(m mark, t *kv.Table, partition []byte, at, sort uint6
 
 // Descend implements kv.Reader.
 func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
-	for {
-		p, ok := s.look(ctx, t, partition, at)
-		if !ok {
-			break
-		}
-		rows := p.upTo(at)
-		for i := len(rows) - 1; i >= 0; i-- {
-			if enough, err := found(rows[i].sort, rows[i].value); enough || err != nil {
-				return err
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-		if p.from == 0 {
-			return nil
-		}
-		at = p.from - 1
+	at, ended, err := s.descendKnown(ctx, t, partition, at, found)
+	if !ended && s.join(ctx, t, partition, at) {
+		at, ended, err = s.descendKnown(ctx, t, partition, at, found)
 	}
+	if ended {
+		return err
+	}
+	return s.descendBelow(ctx, t, partition, at, found)
+}
+
+// descendBelow is Descend that reads the store.
+func (s *Store) descendBelow(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
 	m := s.begin(ctx)
 	s.missed(ctx, 1)
 	read, ended := span{to: at}, true
@@ -121,4 +130,27 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 		s.keep(m, t, partition, read)
 	}
 	return nil
+}
+
+// descendKnown is Descend for the rows that are known. If it has not ended, next is where the unknown ones begin.
+func (s *Store) descendKnown(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) (next uint64, ended bool, err error) {
+	for {
+		p, ok := s.look(ctx, t, partition, at)
+		if !ok {
+			return at, false, nil
+		}
+		rows := p.upTo(at)
+		for i := len(rows) - 1; i >= 0; i-- {
+			if enough, err := found(rows[i].sort, rows[i].value); enough || err != nil {
+				return at, true, err
+			}
+			if err := ctx.Err(); err != nil {
+				return at, true, err
+			}
+		}
+		if p.from == 0 {
+			return at, true, nil
+		}
+		at = p.from - 1
+	}
 }

@@ -15,6 +15,7 @@ package rowcache
 import (
 	"container/list"
 	"context"
+	"encoding/binary"
 	"errors"
 	"iter"
 	"math"
@@ -45,6 +46,7 @@ type Store struct {
 	hits, misses atomic.Int64
 	waits        atomic.Int64        // for reads of the store
 	aside        *semaphore.Weighted // bounds what Prefetch reads at once if nothing waits for it
+	underWay     underWay
 
 	// One lock: what it protects takes less than a microsecond, and a read of the store
 	// takes a thousand.
@@ -66,7 +68,7 @@ func New(ctx context.Context, store kv.Store, o Options) (*Store, error) {
 	if o.Bytes == 0 {
 		o.Bytes = DefaultBytes
 	}
-	s := &Store{Store: store, limit: o.Bytes, entries: map[string]*list.Element{}, recent: list.New(), generation: 1, aside: semaphore.NewWeighted(asideAtOnce)}
+	s := &Store{Store: store, limit: o.Bytes, entries: map[string]*list.Element{}, recent: list.New(), generation: 1, aside: semaphore.NewWeighted(asideAtOnce), underWay: underWay{reads: map[string]chan struct{}{}}}
 	if o.Disk.Dir == "" {
 		return s, nil
 	}
@@ -116,10 +118,7 @@ func key(dst []byte, t *kv.Table, partition []byte, sort uint64) []byte {
 	if !named(t) {
 		return dst
 	}
-	for shift := 56; shift >= 0; shift -= 8 {
-		dst = append(dst, byte(sort>>shift))
-	}
-	return dst
+	return binary.BigEndian.AppendUint64(dst, sort)
 }
 
 // mark is the moment at which a read begins: what it finds holds up to this block.
