@@ -96,10 +96,14 @@ func (v *View) readInputAhead(ctx context.Context, number uint64) {
 	wants.AccessList(number)
 	wants.Changes(number)
 	wants.Read(ctx)
+	header, err := v.Header(ctx, number)
+	if err != nil || header.BlockAccessListHash == nil { // before Amsterdam
+		return
+	}
 	encoded, err := v.history.AccessList(ctx, number)
 	var list bal.BlockAccessList
 	if err != nil || rlp.DecodeBytes(encoded, &list) != nil {
-		return // before Amsterdam; an error recurs where the list is needed
+		return // an error recurs where the list is needed
 	}
 	wants, n := v.history.Wants(), 0
 	var accounts []common.Hash
