@@ -19,7 +19,10 @@ func (a *API) framesAt(ctx context.Context, view *query.View, found query.BlockT
 	}
 	return view.Replay(ctx, found.Number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		block, positions, begin := r.Block(), found.Positions, 0
-		expectTraces(r, counts.Ends, positions)
+		defer func() { list.waited = r.HasWaited() }()
+		for _, index := range tracedTransactions(counts.Ends, positions) {
+			r.Expect(index, index+1)
+		}
 		for index, end := range counts.Ends {
 			if len(positions) == 0 {
 				return nil
@@ -49,19 +52,21 @@ func (a *API) framesAt(ctx context.Context, view *query.View, found query.BlockT
 	})
 }
 
-// expectTraces says that the transactions with the traces at ascending positions are going to be traced. ends are the ends of
-// the traces of each transaction.
-func expectTraces(r *execute.Replay, ends []int, positions []uint32) {
+// tracedTransactions returns the transactions with the traces at ascending positions. ends are the ends of the traces of each
+// transaction.
+func tracedTransactions(ends []int, positions []uint32) []int {
+	indices := []int{}
 	for index, end := range ends {
 		n := 0
 		for n < len(positions) && int(positions[n]) < end {
 			n++
 		}
 		if n > 0 {
-			r.Expect(index, index+1)
+			indices = append(indices, index)
 			positions = positions[n:]
 		}
 	}
+	return indices
 }
 
 // rewardsAt calls add with the frames of a block's rewards at positions. The first reward is

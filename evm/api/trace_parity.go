@@ -148,6 +148,8 @@ type frameList struct {
 	out  []byte
 	room jsonrpc.Room
 	len  int
+
+	waited bool // the replay of the last block has waited for reads
 }
 
 func (l *frameList) add(f *trace.Frame) error {
@@ -167,6 +169,7 @@ func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, li
 	}
 	return view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		block := r.Block()
+		defer func() { list.waited = r.HasWaited() }()
 		r.Expect(0, block.Len())
 		for range block.Len() {
 			replayed, err := trace.Kinds{Trace: true}.Transaction(ctx, r, a.chain.Executor().Config(), len(list.out), list.room)

@@ -141,6 +141,20 @@ func (a *asideRun) waited(running int) {
 	}
 }
 
+// ReplayAside runs transactions of a block aside, which are named in ascending order, so that a replay that traces them later need
+// not wait for what they read. It is for blocks after one whose replay has waited (see [Replay.HasWaited]). It returns when all have
+// run, or when ctx is done, and does nothing if reads of the state take no round trips.
+func (e *Executor) ReplayAside(ctx context.Context, parent Parent, block Block, options ReplayOptions, transactions []int) {
+	a, _ := e.newAsideRun(ctx, parent, block, options)
+	if a == nil || len(transactions) == 0 {
+		return
+	}
+	defer a.cancel()
+	a.expected = transactions
+	a.run(transactions[0], transactions[len(transactions)-1]+1)
+	a.runs.Wait()
+}
+
 // stop ends the runs aside.
 func (a *asideRun) stop() {
 	if a != nil {

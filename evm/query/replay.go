@@ -158,6 +158,21 @@ func (v *View) Replay(ctx context.Context, number uint64, options execute.Replay
 	return v.Executor().Replay(ctx, input.Parent, input.Block, options, use)
 }
 
+// ReplayAside runs transactions of a block of the view aside, as [execute.Executor.ReplayAside] does, all if transactions is nil. ctx must
+// be one for reads that nothing waits for ([kv.Aside]). An error of a read recurs in the replay.
+func (v *View) ReplayAside(ctx context.Context, number uint64, transactions []int) {
+	input, err := v.Input(ctx, number)
+	if err != nil {
+		return
+	}
+	if transactions == nil {
+		for i := range input.Block.Len() {
+			transactions = append(transactions, i)
+		}
+	}
+	v.Executor().ReplayAside(ctx, input.Parent, input.Block, input.Options(), transactions)
+}
+
 // TraceCall calls run with a function that runs a message call under a tracer at a block of the view, as
 // [execute.Executor.TraceCall] does. What a trace may take begins in run: the request has waited before.
 func (v *View) TraceCall(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions, run func(execute.TraceFunc) error) error {

@@ -1,0 +1,39 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// TestSearchRunsAhead searches 100 blocks, of which the replays of some wait. After such a block, the 32 after the next one run aside,
+// each when the search is eight blocks before it. The one after these is traced alone, to see whether it waits.
+func TestSearchRunsAhead(t *testing.T) {
+	var mu sync.Mutex
+	var begun []int
+	s := newSearchAhead(t.Context(), nil, 100, func(_ context.Context, i int) (uint64, []int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		begun = append(begun, i)
+		return 0, nil, errors.New("not found")
+	})
+	defer s.stop()
+	for i := range 100 {
+		var want []int
+		switch {
+		case i == 3 || i == 37: // which have waited
+			want = []int{i + 2, i + 3, i + 4, i + 5, i + 6, i + 7, i + 8}
+		case i > 3 && i <= 28 || i > 37 && i <= 62:
+			want = []int{i + 8}
+		}
+		s.traced(i, i == 3 || i == 4 || i == 37) // block 4 is traced when the ones after it begin
+		s.runs.Wait()
+		slices.Sort(begun)
+		if !slices.Equal(begun, want) {
+			t.Errorf("after block %d, blocks %v began to run aside, expected %v", i, begun, want)
+		}
+		begun = nil
+	}
+}
