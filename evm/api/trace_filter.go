@@ -168,17 +168,17 @@ func (a *API) findFrames(ctx context.Context, view *query.View, filter *query.Tr
 		}
 		return tooManyFrames(tooMany)
 	}
-	ahead := newSearchAhead(ctx, view, len(found), func(ctx context.Context, i int) (uint64, []int, error) {
+	ahead := view.SearchAhead(ctx, len(found), func(ctx context.Context, i int) (uint64, []int, error) {
 		counts, err := view.TraceCounts(ctx, found[i].Number)
 		if err != nil {
 			return 0, nil, err
 		}
 		return found[i].Number, tracedTransactions(counts.Ends, found[i].Positions), nil
 	})
-	defer ahead.stop()
+	defer ahead.Stop()
 	for i := 0; i < len(found) && err == nil; i++ {
 		err = a.framesAt(ctx, view, found[i], frames, frames.add)
-		ahead.traced(i, frames.waited)
+		ahead.Traced(i, frames.waited)
 	}
 	return err
 }
@@ -200,10 +200,10 @@ func (a *API) scanFrames(ctx context.Context, view *query.View, filter *traceFil
 	if filter.count != nil && *filter.count == 0 {
 		return nil
 	}
-	ahead := newSearchAhead(ctx, view, int(min(last-first, math.MaxInt32))+1, func(_ context.Context, i int) (uint64, []int, error) {
+	ahead := view.SearchAhead(ctx, int(min(last-first, math.MaxInt32))+1, func(_ context.Context, i int) (uint64, []int, error) {
 		return first + uint64(i), nil, nil
 	})
-	defer ahead.stop()
+	defer ahead.Stop()
 	for number := first; number <= last && err == nil; number++ {
 		err = a.eachFrame(ctx, view, number, frames, func(frame *trace.Frame) error {
 			if !filter.matches(frame) {
@@ -221,7 +221,7 @@ func (a *API) scanFrames(ctx context.Context, view *query.View, filter *traceFil
 			}
 			return nil
 		})
-		ahead.traced(int(number-first), frames.waited)
+		ahead.Traced(int(number-first), frames.waited)
 	}
 	if errors.Is(err, errEnough) {
 		return nil

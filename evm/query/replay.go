@@ -158,9 +158,9 @@ func (v *View) Replay(ctx context.Context, number uint64, options execute.Replay
 	return v.Executor().Replay(ctx, input.Parent, input.Block, options, use)
 }
 
-// ReplayAside runs transactions of a block of the view aside, as [execute.Executor.ReplayAside] does, all if transactions is nil. ctx must
+// replayAside runs transactions of a block of the view aside, as [execute.Executor.ReplayAside] does, all if transactions is nil. ctx must
 // be one for reads that nothing waits for ([kv.Aside]). An error of a read recurs in the replay.
-func (v *View) ReplayAside(ctx context.Context, number uint64, transactions []int) {
+func (v *View) replayAside(ctx context.Context, number uint64, transactions []int) {
 	input, err := v.Input(ctx, number)
 	if err != nil {
 		return

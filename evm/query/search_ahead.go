@@ -1,10 +1,9 @@
-package api
+package query
 
 import (
 	"context"
 	"sync"
 
-	"ashlar/evm/query"
 	"ashlar/kv"
 )
 
@@ -16,7 +15,7 @@ const (
 	aheadFor = 32
 )
 
-// searchAhead runs transactions of the next blocks of a search aside while a block is traced, if replays wait for reads that take
+// SearchAhead runs transactions of the next blocks of a search aside while a block is traced, if replays wait for reads that take
 // round trips:
 //
 //	traced   | 5: waits, waits ... | 6: waits, waits ... | 7 | 8 | 9 | ...
@@ -24,27 +23,27 @@ const (
 //	                               | 8: waits ...        |
 //
 // It belongs to one goroutine, and must be stopped.
-type searchAhead struct {
+type SearchAhead struct {
 	ctx    context.Context // of the runs aside
 	cancel context.CancelFunc
-	view   *query.View
+	view   *View
 	blocks int // of the search
-	// find returns the number of the i-th block, and the transactions that are traced, in ascending order; nil: all. Several
-	// goroutines call it.
-	find func(ctx context.Context, i int) (number uint64, transactions []int, err error)
+	find   func(ctx context.Context, i int) (number uint64, transactions []int, err error)
 
 	begun, until int // the first block that has not begun to run aside, and the first one that is not going to
 	runs         sync.WaitGroup
 }
 
-func newSearchAhead(ctx context.Context, view *query.View, blocks int, find func(ctx context.Context, i int) (number uint64, transactions []int, err error)) *searchAhead {
-	s := &searchAhead{view: view, blocks: blocks, find: find}
+// SearchAhead returns what runs ahead of a search for traces in so many blocks. find returns the number of the i-th one, and the
+// transactions that are traced, in ascending order; nil: all. Several goroutines call it.
+func (v *View) SearchAhead(ctx context.Context, blocks int, find func(ctx context.Context, i int) (number uint64, transactions []int, err error)) *SearchAhead {
+	s := &SearchAhead{view: v, blocks: blocks, find: find}
 	s.ctx, s.cancel = context.WithCancel(kv.Aside(ctx))
 	return s
 }
 
-// traced is called when the i-th block has been traced. waited says whether its replay has waited.
-func (s *searchAhead) traced(i int, waited bool) {
+// Traced is called when the i-th block has been traced. waited says whether its replay has waited.
+func (s *SearchAhead) Traced(i int, waited bool) {
 	if waited && i >= s.until {
 		s.begun, s.until = i+2, i+2+aheadFor // the next one is traced now
 	}
@@ -54,14 +53,16 @@ func (s *searchAhead) traced(i int, waited bool) {
 	}
 }
 
-// run runs the i-th block aside. An error recurs when it is traced.
-func (s *searchAhead) run(i int) {
+// run runs the i-th block aside. An error or a panic recurs when it is traced.
+func (s *SearchAhead) run(i int) {
+	defer func() { _ = recover() }()
 	if number, transactions, err := s.find(s.ctx, i); err == nil {
-		s.view.ReplayAside(s.ctx, number, transactions)
+		s.view.replayAside(s.ctx, number, transactions)
 	}
 }
 
-func (s *searchAhead) stop() {
+// Stop ends the runs aside.
+func (s *SearchAhead) Stop() {
 	s.cancel()
 	s.runs.Wait()
 }

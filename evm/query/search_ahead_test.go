@@ -1,4 +1,4 @@
-package api
+package query
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 func TestSearchRunsAhead(t *testing.T) {
 	var mu sync.Mutex
 	var begun []int
-	s := newSearchAhead(t.Context(), nil, 100, func(_ context.Context, i int) (uint64, []int, error) {
+	s := new(View).SearchAhead(t.Context(), 100, func(_ context.Context, i int) (uint64, []int, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		begun = append(begun, i)
 		return 0, nil, errors.New("not found")
 	})
-	defer s.stop()
+	defer s.Stop()
 	for i := range 100 {
 		var want []int
 		switch {
@@ -28,7 +28,7 @@ func TestSearchRunsAhead(t *testing.T) {
 		case i > 3 && i <= 28 || i > 37 && i <= 62:
 			want = []int{i + 8}
 		}
-		s.traced(i, i == 3 || i == 4 || i == 37) // block 4 is traced when the ones after it begin
+		s.Traced(i, i == 3 || i == 4 || i == 37) // block 4 is traced when the ones after it begin
 		s.runs.Wait()
 		slices.Sort(begun)
 		if !slices.Equal(begun, want) {
