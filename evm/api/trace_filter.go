@@ -177,8 +177,9 @@ func (a *API) findFrames(ctx context.Context, view *query.View, filter *query.Tr
 	})
 	defer ahead.Stop()
 	for i := 0; i < len(found) && err == nil; i++ {
-		err = a.framesAt(ctx, view, found[i], frames, frames.add)
-		ahead.Traced(i, frames.waited)
+		if err = a.framesAt(ctx, view, found[i], frames, frames.add); err == nil {
+			ahead.Traced(i, frames.ranAside)
+		}
 	}
 	return err
 }
@@ -221,7 +222,9 @@ func (a *API) scanFrames(ctx context.Context, view *query.View, filter *traceFil
 			}
 			return nil
 		})
-		ahead.Traced(int(number-first), frames.waited)
+		if err == nil {
+			ahead.Traced(int(number-first), frames.ranAside)
+		}
 	}
 	if errors.Is(err, errEnough) {
 		return nil

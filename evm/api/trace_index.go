@@ -19,7 +19,7 @@ func (a *API) framesAt(ctx context.Context, view *query.View, found query.BlockT
 	}
 	return view.Replay(ctx, found.Number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		block, positions, begin := r.Block(), found.Positions, 0
-		defer func() { list.waited = r.HasWaited() }()
+		defer func() { list.ranAside = r.RanAside() }()
 		for _, index := range tracedTransactions(counts.Ends, positions) {
 			r.Expect(index, index+1)
 		}

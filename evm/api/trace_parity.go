@@ -149,7 +149,7 @@ type frameList struct {
 	room jsonrpc.Room
 	len  int
 
-	waited bool // the replay of the last block has waited for reads
+	ranAside bool // what RanAside of the last block's replay has returned
 }
 
 func (l *frameList) add(f *trace.Frame) error {
@@ -169,7 +169,7 @@ func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, li
 	}
 	return view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		block := r.Block()
-		defer func() { list.waited = r.HasWaited() }()
+		defer func() { list.ranAside = r.RanAside() }()
 		r.Expect(0, block.Len())
 		for range block.Len() {
 			replayed, err := trace.Kinds{Trace: true}.Transaction(ctx, r, a.chain.Executor().Config(), len(list.out), list.room)

@@ -142,16 +142,21 @@ func (a *asideRun) waited(running int) {
 }
 
 // ReplayAside runs transactions of a block aside, which are named in ascending order, so that a replay that traces them later need
-// not wait for what they read. It is for blocks after one whose replay has waited (see [Replay.HasWaited]). It returns when all have
-// run, or when ctx is done, and does nothing if reads of the state take no round trips.
+// not wait for what they read. It is for blocks after one whose transactions have run aside (see [Replay.RanAside]). It waits for a place,
+// because each block may take memory as a call does, and returns when all have run, or when ctx is done. It does nothing if reads of the
+// state take no round trips.
 func (e *Executor) ReplayAside(ctx context.Context, parent Parent, block Block, options ReplayOptions, transactions []int) {
 	a, _ := e.newAsideRun(ctx, parent, block, options)
 	if a == nil || len(transactions) == 0 {
 		return
 	}
 	defer a.cancel()
+	if e.asides.Acquire(a.ctx, 1) != nil {
+		return
+	}
+	defer e.asides.Release(1)
 	a.expected = transactions
-	a.run(transactions[0], transactions[len(transactions)-1]+1)
+	a.run(systemCalls, transactions[len(transactions)-1]+1)
 	a.runs.Wait()
 }
 
@@ -169,7 +174,8 @@ func (a *asideRun) run(first, end int) {
 	known := a.known()
 	var indices []int
 	for i := first; i < end; i++ { // without known states the replay runs all up to the last one
-		if !known.exact() || i == systemCalls || slices.Contains(a.expected, i) {
+		needed := slices.Contains(a.expected, i) || i == systemCalls && slices.Contains(a.expected, 0)
+		if needed || !known.exact() {
 			indices = append(indices, i)
 		}
 	}

@@ -45,6 +45,7 @@ type Executor struct {
 	jumpDests vm.JumpDestCache
 	slow      *lru.Cache[common.Hash, bool] // see codeWatch
 	calls     *semaphore.Weighted           // a place for each call that runs at the same moment
+	asides    *semaphore.Weighted           // a place for each block of [Executor.ReplayAside]
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
 	prefixes  *prefixCache
 	reads     *readCache
@@ -76,6 +77,7 @@ func New(config *params.ChainConfig, options ...Option) (*Executor, error) {
 		jumpDests: core.NewJumpDestCache(),
 		slow:      lru.NewCache[common.Hash, bool](knownStretches),
 		calls:     newCallPlaces(),
+		asides:    newCallPlaces(),
 		prefixes:  newPrefixCache(),
 		reads:     newReadCache(),
 

@@ -152,8 +152,9 @@ func (r *Replay) Next() int { return r.next }
 // called several times.
 func (r *Replay) Expect(first, end int) { r.aside.expect(first, end) }
 
-// HasWaited reports whether reads of the state have waited for round trips so often that it is not in memory.
-func (r *Replay) HasWaited() bool { return r.aside != nil && r.aside.waits.Load() >= asideAfter }
+// RanAside reports whether reads of the state have waited for round trips so often that transactions also run aside, or would if
+// there were more.
+func (r *Replay) RanAside() bool { return r.aside != nil && r.aside.begun.Load() }
 
 // Skip goes to the transaction with that index. The ones before it run without being
 // watched, or not at all if the state that they leave is known: from the stored access

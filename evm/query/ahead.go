@@ -93,7 +93,9 @@ func (v *View) readInputAhead(ctx context.Context, number uint64) {
 	wants.Header(number - 1)
 	wants.Header(number)
 	wants.Body(number)
-	wants.AccessList(number)
+	if v.Executor().Config().AmsterdamTime != nil {
+		wants.AccessList(number)
+	}
 	wants.Changes(number)
 	wants.Read(ctx)
 	header, err := v.Header(ctx, number)

@@ -159,8 +159,12 @@ func (v *View) Replay(ctx context.Context, number uint64, options execute.Replay
 }
 
 // replayAside runs transactions of a block of the view aside, as [execute.Executor.ReplayAside] does, all if transactions is nil. ctx must
-// be one for reads that nothing waits for ([kv.Aside]). An error of a read recurs in the replay.
+// be one for reads that nothing waits for ([kv.Aside]). An error of a read recurs in the replay. It does nothing if other nodes
+// are asked for the block or the state before it.
 func (v *View) replayAside(ctx context.Context, number uint64, transactions []int) {
+	if !v.history.Stores(number) || number > 0 && v.hasRemoteState(number-1, archive.OfState) {
+		return
+	}
 	input, err := v.Input(ctx, number)
 	if err != nil {
 		return

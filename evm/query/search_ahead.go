@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// blocksAhead is how far a search runs ahead of the block that it traces.
+	// blocksAhead is how many blocks after the one that is traced run aside.
 	blocksAhead = 8
-	// aheadFor is how many blocks it runs ahead after one whose replay has waited. Then it traces a block alone, to learn
+	// aheadFor is how many blocks run aside after one whose replay has waited. The one after them is traced alone, to learn
 	// whether replays still wait: in a process that has read these blocks before, they would only run twice.
 	aheadFor = 32
 )
@@ -26,43 +26,55 @@ const (
 type SearchAhead struct {
 	ctx    context.Context // of the runs aside
 	cancel context.CancelFunc
+	unbind func() bool // from the context of the search
 	view   *View
 	blocks int // of the search
 	find   func(ctx context.Context, i int) (number uint64, transactions []int, err error)
 
-	begun, until int // the first block that has not begun to run aside, and the first one that is not going to
+	begun, until int                        // the first block that has not begun to run aside, and the first one that is not going to
+	cancels      map[int]context.CancelFunc // by block: of those that have begun, and are not traced yet
 	runs         sync.WaitGroup
 }
 
-// SearchAhead returns what runs ahead of a search for traces in so many blocks. find returns the number of the i-th one, and the
-// transactions that are traced, in ascending order; nil: all. Several goroutines call it.
+// SearchAhead starts to run ahead of a search for traces in so many blocks. The caller must stop it. find returns the number of the
+// i-th block, and the transactions that are traced, in ascending order; nil: all. Several goroutines call it.
 func (v *View) SearchAhead(ctx context.Context, blocks int, find func(ctx context.Context, i int) (number uint64, transactions []int, err error)) *SearchAhead {
-	s := &SearchAhead{view: v, blocks: blocks, find: find}
-	s.ctx, s.cancel = context.WithCancel(kv.Aside(ctx))
+	s := &SearchAhead{view: v, blocks: blocks, find: find, cancels: make(map[int]context.CancelFunc)}
+	// The values of ctx, such as how the answer is verified and the slot that a call may leave, belong to the goroutine that answers.
+	s.ctx, s.cancel = context.WithCancel(kv.Aside(context.Background()))
+	s.unbind = context.AfterFunc(ctx, s.cancel)
 	return s
 }
 
-// Traced is called when the i-th block has been traced. waited says whether its replay has waited.
-func (s *SearchAhead) Traced(i int, waited bool) {
-	if waited && i >= s.until {
+// Traced is called when the i-th block has been traced. ranAside is what [execute.Replay.RanAside] has returned.
+func (s *SearchAhead) Traced(i int, ranAside bool) {
+	if cancel := s.cancels[i]; cancel != nil { // what it still reads has been read, or was a wrong guess
+		cancel()
+		delete(s.cancels, i)
+	}
+	if ranAside && i >= s.until {
 		s.begun, s.until = i+2, i+2+aheadFor // the next one is traced now
 	}
-	for ; s.begun < min(s.until, s.blocks, i+1+blocksAhead); s.begun++ {
-		next := s.begun
-		s.runs.Go(func() { s.run(next) })
+	for ; s.begun < min(s.until, s.blocks, i+2+blocksAhead); s.begun++ {
+		s.begin(s.begun)
 	}
 }
 
-// run runs the i-th block aside. An error or a panic recurs when it is traced.
-func (s *SearchAhead) run(i int) {
-	defer func() { _ = recover() }()
-	if number, transactions, err := s.find(s.ctx, i); err == nil {
-		s.view.replayAside(s.ctx, number, transactions)
-	}
+// begin begins to run the i-th block aside. An error or a panic recurs when it is traced.
+func (s *SearchAhead) begin(i int) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.cancels[i] = cancel
+	s.runs.Go(func() {
+		defer func() { _ = recover() }()
+		if number, transactions, err := s.find(ctx, i); err == nil {
+			s.view.replayAside(ctx, number, transactions)
+		}
+	})
 }
 
 // Stop ends the runs aside.
 func (s *SearchAhead) Stop() {
+	s.unbind()
 	s.cancel()
 	s.runs.Wait()
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestSearchRunsAhead searches 100 blocks, of which the replays of some wait. After such a block, the 32 after the next one run aside,
-// each when the search is eight blocks before it. The one after these is traced alone, to see whether it waits.
+// each when the search has come to the eighth block before it. The one after these is traced alone, to see whether it waits.
 func TestSearchRunsAhead(t *testing.T) {
 	var mu sync.Mutex
 	var begun []int
@@ -24,9 +24,9 @@ func TestSearchRunsAhead(t *testing.T) {
 		var want []int
 		switch {
 		case i == 3 || i == 37: // which have waited
-			want = []int{i + 2, i + 3, i + 4, i + 5, i + 6, i + 7, i + 8}
-		case i > 3 && i <= 28 || i > 37 && i <= 62:
-			want = []int{i + 8}
+			want = []int{i + 2, i + 3, i + 4, i + 5, i + 6, i + 7, i + 8, i + 9}
+		case i > 3 && i <= 27 || i > 37 && i <= 61:
+			want = []int{i + 9}
 		}
 		s.Traced(i, i == 3 || i == 4 || i == 37) // block 4 is traced when the ones after it begin
 		s.runs.Wait()

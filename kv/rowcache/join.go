@@ -15,11 +15,17 @@ import (
 // A read in it reads only the store: it never waits for another one, so no two wait for each other.
 type underWay struct {
 	mu    sync.Mutex
-	reads map[string]chan struct{} // by what readKey returns; closed at the end of the read; guarded by mu
+	reads map[string]*sharedRead // by what readKey returns; guarded by mu
 }
 
-// readKey appends what names a read of rows of a partition from a sort key on, or from it downwards. It returns false if what is read
-// would not be kept, so that nothing is gained by waiting for it.
+// sharedRead is a read that others may wait for.
+type sharedRead struct {
+	end    chan struct{} // closed at the end of the read
+	absent bool          // the one row that was read does not exist; written before end is closed
+}
+
+// readKey appends what names a read of rows of a partition from a sort key on, or from it downwards. It returns false if rows
+// there may still change, so that what is read is not kept and nothing is gained by waiting for it.
 func (s *Store) readKey(dst []byte, m mark, t *kv.Table, partition []byte, sort uint64) ([]byte, bool) {
 	if !m.known || t.Transient || sort > last(t, m.settled) {
 		return dst, false
@@ -31,56 +37,68 @@ func (s *Store) readKey(dst []byte, m mark, t *kv.Table, partition []byte, sort 
 	return binary.BigEndian.AppendUint64(dst, sort), true
 }
 
-// join waits for the end of an equal read that is under way, or of ctx, and returns true: if the read did not fail, what it found is
-// known now. Nobody waits for a second one: if it failed, the caller takes twice as long as alone.
-func (s *Store) join(ctx context.Context, t *kv.Table, partition []byte, sort uint64) bool {
+// join waits for the end of an equal read that is under way, or of ctx, and returns that read; nil if there is none. What the read found
+// is known now, unless it failed or found nothing. A caller waits for at most one other read: then it reads for itself.
+func (s *Store) join(ctx context.Context, t *kv.Table, partition []byte, sort uint64) *sharedRead {
 	m := s.begin(ctx)
 	var room [keyRoom]byte
 	k, ok := s.readKey(room[:0], m, t, partition, sort)
 	if !ok {
-		return false
+		return nil
 	}
 	s.underWay.mu.Lock()
-	end, ok := s.underWay.reads[string(k)]
+	read := s.underWay.reads[string(k)]
 	s.underWay.mu.Unlock()
-	return ok && s.awaitEnd(ctx, m, end)
+	if read != nil {
+		s.awaitEnd(ctx, m, read)
+	}
+	return read
 }
 
 // joinOrBegin is join, but if no equal read is under way, the caller makes one that others wait for. The caller must call ended after it
-// has kept what it read.
-func (s *Store) joinOrBegin(ctx context.Context, t *kv.Table, partition []byte, sort uint64) (joined bool, ended func()) {
+// has kept what it read, and say whether the one row that it read does not exist.
+func (s *Store) joinOrBegin(ctx context.Context, t *kv.Table, partition []byte, sort uint64) (joined *sharedRead, ended func(absent bool)) {
 	m := s.begin(ctx)
 	var room [keyRoom]byte
 	k, ok := s.readKey(room[:0], m, t, partition, sort)
 	if !ok {
-		return false, func() {}
+		return nil, func(bool) {}
 	}
 	u := &s.underWay
 	u.mu.Lock()
-	end, ok := u.reads[string(k)]
-	if ok {
+	if read := u.reads[string(k)]; read != nil {
 		u.mu.Unlock()
-		return s.awaitEnd(ctx, m, end), func() {}
+		s.awaitEnd(ctx, m, read)
+		return read, func(bool) {}
 	}
 	defer u.mu.Unlock()
-	name := string(k)
-	end = make(chan struct{})
-	u.reads[name] = end
-	return false, func() {
+	name, read := string(k), &sharedRead{end: make(chan struct{})}
+	u.reads[name] = read
+	return nil, func(absent bool) {
 		u.mu.Lock()
 		delete(u.reads, name)
 		u.mu.Unlock()
-		close(end)
+		read.absent = absent
+		close(read.end)
 	}
 }
 
-func (s *Store) awaitEnd(ctx context.Context, m mark, end <-chan struct{}) bool {
+func (s *Store) awaitEnd(ctx context.Context, m mark, read *sharedRead) {
 	if !m.ahead {
 		s.waited(ctx)
 	}
 	select {
-	case <-end:
+	case <-read.end:
 	case <-ctx.Done():
 	}
-	return true
+}
+
+// isAbsent reports whether the read has ended and found that its row does not exist.
+func (r *sharedRead) isAbsent() bool {
+	select {
+	case <-r.end:
+		return r.absent
+	default:
+		return false
+	}
 }

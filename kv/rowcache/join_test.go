@@ -67,6 +67,10 @@ func TestEqualReadsAreMadeOnce(t *testing.T) {
 			value, err := s.Get(ctx, named, []byte("p"), 3, nil)
 			return fmt.Sprintf("%s, %v", value, err)
 		}, "named, <nil>"},
+		"absent row of a name": {func(ctx context.Context, s *rowcache.Store) string {
+			value, err := s.Get(ctx, named, []byte("q"), 3, nil)
+			return fmt.Sprintf("%s, %v", value, err)
+		}, ", " + kv.ErrNotFound.Error()},
 		"newest":             {newestOf("p"), "version 3, <nil>"},
 		"newest of none":     {newestOf("q"), ", " + kv.ErrNotFound.Error()},
 		"newest, prefetched": {prefetched(kv.Want{Table: versions, Partition: []byte("p"), To: 4, Newest: 1}, newestOf("p")), "version 3, <nil>"},

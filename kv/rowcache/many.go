@@ -147,9 +147,9 @@ func (s *Store) fetchSeveral(ctx context.Context, w *kv.Want) {
 		at = w.To
 	}
 	joined, ended := s.joinOrBegin(ctx, w.Table, w.Partition, at)
-	defer ended()
+	defer ended(false)
 	switch {
-	case joined && s.has(ctx, w):
+	case joined != nil && s.has(ctx, w):
 	case w.Newest > 0:
 		n := 0
 		_ = s.descendBelow(ctx, w.Table, w.Partition, w.To, func(uint64, []byte) (bool, error) {

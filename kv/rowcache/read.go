@@ -11,12 +11,15 @@ import (
 func (s *Store) Distant() {}
 
 // Get implements kv.Reader.
-func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
+func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) (value []byte, err error) {
 	p, ok := s.look(ctx, t, partition, sort)
 	if !ok {
 		joined, ended := s.joinOrBegin(ctx, t, partition, sort)
-		defer ended()
-		if joined {
+		defer func() { ended(errors.Is(err, kv.ErrNotFound)) }()
+		if joined != nil {
+			if joined.isAbsent() {
+				return dst, kv.ErrNotFound
+			}
 			p, ok = s.look(ctx, t, partition, sort)
 		}
 	}
@@ -28,7 +31,7 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 	}
 	m := s.begin(ctx)
 	s.missed(ctx, 1)
-	value, err := s.Store.Get(ctx, t, partition, sort, nil)
+	value, err = s.Store.Get(ctx, t, partition, sort, nil)
 	if err != nil {
 		return dst, err
 	}
@@ -41,8 +44,8 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 	known, found, ok := s.newest(ctx, t, partition, at)
 	if !ok && !named(t) {
 		joined, ended := s.joinOrBegin(ctx, t, partition, at)
-		defer ended()
-		if joined {
+		defer ended(false)
+		if joined != nil {
 			known, found, ok = s.newest(ctx, t, partition, at)
 		}
 	}
@@ -96,7 +99,7 @@ func (s *Store) keepNewest(m mark, t *kv.Table, partition []byte, at, sort uint6
 // Descend implements kv.Reader.
 func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
 	at, ended, err := s.descendKnown(ctx, t, partition, at, found)
-	if !ended && s.join(ctx, t, partition, at) {
+	if !ended && s.join(ctx, t, partition, at) != nil {
 		at, ended, err = s.descendKnown(ctx, t, partition, at, found)
 	}
 	if ended {
