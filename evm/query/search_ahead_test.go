@@ -6,14 +6,21 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"ashlar/kv"
 )
 
 // TestSearchRunsAhead searches 100 blocks, of which the replays of some wait. After such a block, the 32 after the next one run aside,
-// each when the search has come to the eighth block before it. The one after these is traced alone, to see whether it waits.
+// each when the search has come to the eighth block before it. The one after these is traced alone, to see whether it waits. What runs
+// aside does not see the values of the search's context, which belong to one goroutine.
 func TestSearchRunsAhead(t *testing.T) {
 	var mu sync.Mutex
 	var begun []int
-	s := new(View).SearchAhead(t.Context(), 100, func(_ context.Context, i int) (uint64, []int, error) {
+	type slot struct{}
+	s := new(View).SearchAhead(context.WithValue(t.Context(), slot{}, "of the search"), 100, func(ctx context.Context, i int) (uint64, []int, error) {
+		if ctx.Value(slot{}) != nil || !kv.IsAside(ctx) {
+			t.Errorf("block %d runs aside in the context of the search", i)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		begun = append(begun, i)
