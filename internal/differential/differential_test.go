@@ -104,7 +104,7 @@ func ask(t *testing.T, all []question, geth, ashlar *node.Client) []outcome {
 				return err
 			}
 			o := &outcomes[i]
-			for range 3 {
+			for range 5 {
 				if *o, err = compare(ctx, t, q, body, geth, ashlar); err != nil {
 					return fmt.Errorf("%s: %w", q, err)
 				}

@@ -1,5 +1,7 @@
 package differential
 
+import "slices"
+
 // nativeTracers are go-ethereum's own.
 func nativeTracers() []string {
 	return []string{"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "noopTracer", "erc7562Tracer", "keccak256PreimageTracer"}
@@ -44,6 +46,9 @@ func (g *generator) traceConfig(tracers []string) object {
 		config["tracerConfig"] = pick(g, []object{{"diffMode": true}, {"disableCode": true}, {"disableStorage": true}, {"includeEmpty": true}, {}})
 	case "erc7562Tracer":
 		config["tracerConfig"] = pick(g, []object{{"withLog": true}, {"stackTopItemsSize": g.r.IntN(6)}, {"ignoredOpcodes": []string{"0x54", "0x60"}}, {}})
+	}
+	if !slices.Contains(nativeTracers(), tracer) {
+		config["timeout"] = "25s" // scripts can take longer than the usual 5 s on a busy machine; geth's server waits for 30
 	}
 	if g.chance(5) {
 		config["tracer"] = "muxTracer"
