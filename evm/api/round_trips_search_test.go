@@ -66,7 +66,7 @@ func TestRoundTripsOfSearches(t *testing.T) {
 // the answer is counted.
 func TestCanceledSearchLeavesNothing(t *testing.T) {
 	store, blocks := hopChain(t, true, false)
-	for _, after := range []time.Duration{36, 50, 66} {
+	for _, after := range []time.Duration{36, 45, 54} {
 		synctest.Test(t, func(t *testing.T) {
 			s, distant := distantService(t, store, blocks)
 			ctx, cancel := context.WithCancel(t.Context())

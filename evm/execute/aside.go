@@ -141,20 +141,27 @@ func (a *asideRun) waited(running int) {
 	}
 }
 
-// ReplayAside runs transactions of a block aside, which are named in ascending order, so that a replay that traces them later need
-// not wait for what they read. It is for blocks after one whose transactions have run aside (see [Replay.RanAside]). It waits for a place,
-// because each block may take memory as a call does, and returns when all have run, or when ctx is done. It does nothing if reads of the
-// state take no round trips.
+// EnterAside waits for a place in which a block may run aside. Each block may take memory as a call does, so there are as many places as
+// for calls. leave gives it back.
+func (e *Executor) EnterAside(ctx context.Context) (leave func(), err error) {
+	if err := e.asides.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { e.asides.Release(1) }, nil
+}
+
+// ReplayAside runs the given transactions of a block aside, in ascending order, so that a replay that traces them later need not wait
+// for what they read. It is for blocks after one whose transactions have run aside (see [Replay.RanAside]). The caller has a place
+// ([Executor.EnterAside]). It returns when all have run, or when ctx is done. It does nothing if reads of the state take no round trips.
 func (e *Executor) ReplayAside(ctx context.Context, parent Parent, block Block, options ReplayOptions, transactions []int) {
+	if len(transactions) == 0 {
+		return
+	}
 	a, _ := e.newAsideRun(ctx, parent, block, options)
-	if a == nil || len(transactions) == 0 {
+	if a == nil {
 		return
 	}
 	defer a.cancel()
-	if e.asides.Acquire(a.ctx, 1) != nil {
-		return
-	}
-	defer e.asides.Release(1)
 	a.expected = transactions
 	a.run(systemCalls, transactions[len(transactions)-1]+1)
 	a.runs.Wait()

@@ -22,7 +22,8 @@ import (
 // 138,000 cold accounts, and 5,200 contracts with code of the greatest length.
 //
 // newCallPlaces limits how many calls run at once. Together they stay below (128 + 256) MiB
-// times that number, plus what the collector has not freed yet.
+// times that number, plus what the collector has not freed yet. On readers of a cluster, blocks that run aside for searches
+// may take as much again.
 const callMemory = 128 << 20
 
 // Sizes of entries in bytes, measured and rounded up: in the maps of the state and in the

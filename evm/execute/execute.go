@@ -45,7 +45,7 @@ type Executor struct {
 	jumpDests vm.JumpDestCache
 	slow      *lru.Cache[common.Hash, bool] // see codeWatch
 	calls     *semaphore.Weighted           // a place for each call that runs at the same moment
-	asides    *semaphore.Weighted           // a place for each block of [Executor.ReplayAside]
+	asides    *semaphore.Weighted           // a place for each block that runs aside for a search
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
 	prefixes  *prefixCache
 	reads     *readCache

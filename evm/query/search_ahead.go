@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"ashlar/kv"
 )
@@ -32,14 +33,20 @@ type SearchAhead struct {
 	find   func(ctx context.Context, i int) (number uint64, transactions []int, err error)
 
 	begun, until int                        // the first block that has not begun to run aside, and the first one that is not going to
-	cancels      map[int]context.CancelFunc // by block: of those that have begun, and are not traced yet
+	ahead        map[int]*blockAhead // by block: those that have begun, and are not traced yet
 	runs         sync.WaitGroup
+}
+
+// blockAhead is a block that runs aside, or waits for a place to.
+type blockAhead struct {
+	cancel context.CancelFunc
+	placed atomic.Bool
 }
 
 // SearchAhead starts to run ahead of a search for traces in so many blocks. The caller must stop it. find returns the number of the
 // i-th block, and the transactions that are traced, in ascending order; nil: all. Several goroutines call it.
 func (v *View) SearchAhead(ctx context.Context, blocks int, find func(ctx context.Context, i int) (number uint64, transactions []int, err error)) *SearchAhead {
-	s := &SearchAhead{view: v, blocks: blocks, find: find, cancels: make(map[int]context.CancelFunc)}
+	s := &SearchAhead{view: v, blocks: blocks, find: find, ahead: make(map[int]*blockAhead)}
 	// The values of ctx, such as how the answer is verified and the slot that a call may leave, belong to the goroutine that answers.
 	s.ctx, s.cancel = context.WithCancel(kv.Aside(context.Background()))
 	s.unbind = context.AfterFunc(ctx, s.cancel)
@@ -48,9 +55,12 @@ func (v *View) SearchAhead(ctx context.Context, blocks int, find func(ctx contex
 
 // Traced is called when the i-th block has been traced. ranAside is what [execute.Replay.RanAside] has returned.
 func (s *SearchAhead) Traced(i int, ranAside bool) {
-	if cancel := s.cancels[i]; cancel != nil { // what it still reads has been read, or was a wrong guess
-		cancel()
-		delete(s.cancels, i)
+	if traced := s.ahead[i]; traced != nil { // what it still reads has been read, or was a wrong guess
+		traced.cancel()
+		delete(s.ahead, i)
+	}
+	if next := s.ahead[i+1]; next != nil && !next.placed.Load() { // its own replay is as early
+		next.cancel()
 	}
 	if ranAside && i >= s.until {
 		s.begun, s.until = i+2, i+2+aheadFor // the next one is traced now
@@ -63,9 +73,16 @@ func (s *SearchAhead) Traced(i int, ranAside bool) {
 // begin begins to run the i-th block aside. An error or a panic recurs when it is traced.
 func (s *SearchAhead) begin(i int) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	s.cancels[i] = cancel
+	block := &blockAhead{cancel: cancel}
+	s.ahead[i] = block
 	s.runs.Go(func() {
 		defer func() { _ = recover() }()
+		leave, err := s.view.Executor().EnterAside(ctx)
+		if err != nil {
+			return
+		}
+		defer leave()
+		block.placed.Store(true)
 		if number, transactions, err := s.find(ctx, i); err == nil {
 			s.view.replayAside(ctx, number, transactions)
 		}

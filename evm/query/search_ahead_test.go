@@ -7,7 +7,10 @@ import (
 	"sync"
 	"testing"
 
+	"ashlar/evm/execute"
 	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // TestSearchRunsAhead searches 100 blocks, of which the replays of some wait. After such a block, the 32 after the next one run aside,
@@ -17,7 +20,12 @@ func TestSearchRunsAhead(t *testing.T) {
 	var mu sync.Mutex
 	var begun []int
 	type slot struct{}
-	s := new(View).SearchAhead(context.WithValue(t.Context(), slot{}, "of the search"), 100, func(ctx context.Context, i int) (uint64, []int, error) {
+	executor, err := execute.New(params.MergedTestChainConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := &View{chain: &Chain{executor: executor}}
+	s := view.SearchAhead(context.WithValue(t.Context(), slot{}, "of the search"), 100, func(ctx context.Context, i int) (uint64, []int, error) {
 		if ctx.Value(slot{}) != nil || !kv.IsAside(ctx) {
 			t.Errorf("block %d runs aside in the context of the search", i)
 		}

@@ -67,10 +67,6 @@ func TestEqualReadsAreMadeOnce(t *testing.T) {
 			value, err := s.Get(ctx, named, []byte("p"), 3, nil)
 			return fmt.Sprintf("%s, %v", value, err)
 		}, "named, <nil>"},
-		"absent row of a name": {func(ctx context.Context, s *rowcache.Store) string {
-			value, err := s.Get(ctx, named, []byte("q"), 3, nil)
-			return fmt.Sprintf("%s, %v", value, err)
-		}, ", " + kv.ErrNotFound.Error()},
 		"newest":             {newestOf("p"), "version 3, <nil>"},
 		"newest of none":     {newestOf("q"), ", " + kv.ErrNotFound.Error()},
 		"newest, prefetched": {prefetched(kv.Want{Table: versions, Partition: []byte("p"), To: 4, Newest: 1}, newestOf("p")), "version 3, <nil>"},
@@ -116,8 +112,8 @@ func TestVersionsJoinAPrefetch(t *testing.T) {
 	})
 }
 
-// TestJoinedReadFails joins a read that is canceled, that fails, or that takes longer than the one who joins it may wait. Only the
-// one whose context has ended gets no row.
+// TestJoinedReadFails joins a read that is canceled, that fails, or that takes longer than its joiner may wait. Only a reader whose own
+// context has ended, or whose own read has failed, fails.
 func TestJoinedReadFails(t *testing.T) {
 	read := func(ctx context.Context, s kv.Store) error {
 		_, _, err := s.Newest(ctx, versions, []byte("p"), 4, nil)

@@ -146,10 +146,10 @@ func (s *Store) fetchSeveral(ctx context.Context, w *kv.Want) {
 	if w.Newest > 0 {
 		at = w.To
 	}
-	joined, ended := s.joinOrBegin(ctx, w.Table, w.Partition, at)
-	defer ended(false)
+	joined, ended := s.joinOrBegin(ctx, w.Table, w.Partition, at, severalRows)
+	defer ended()
 	switch {
-	case joined != nil && s.has(ctx, w):
+	case joined && s.has(ctx, w):
 	case w.Newest > 0:
 		n := 0
 		_ = s.descendBelow(ctx, w.Table, w.Partition, w.To, func(uint64, []byte) (bool, error) {

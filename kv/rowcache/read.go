@@ -11,15 +11,12 @@ import (
 func (s *Store) Distant() {}
 
 // Get implements kv.Reader.
-func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) (value []byte, err error) {
+func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	p, ok := s.look(ctx, t, partition, sort)
 	if !ok {
-		joined, ended := s.joinOrBegin(ctx, t, partition, sort)
-		defer func() { ended(errors.Is(err, kv.ErrNotFound)) }()
-		if joined != nil {
-			if joined.isAbsent() {
-				return dst, kv.ErrNotFound
-			}
+		joined, ended := s.joinOrBegin(ctx, t, partition, sort, oneRow)
+		defer ended()
+		if joined {
 			p, ok = s.look(ctx, t, partition, sort)
 		}
 	}
@@ -31,7 +28,7 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 	}
 	m := s.begin(ctx)
 	s.missed(ctx, 1)
-	value, err = s.Store.Get(ctx, t, partition, sort, nil)
+	value, err := s.Store.Get(ctx, t, partition, sort, nil)
 	if err != nil {
 		return dst, err
 	}
@@ -43,9 +40,9 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
 	known, found, ok := s.newest(ctx, t, partition, at)
 	if !ok && !named(t) {
-		joined, ended := s.joinOrBegin(ctx, t, partition, at)
-		defer ended(false)
-		if joined != nil {
+		joined, ended := s.joinOrBegin(ctx, t, partition, at, oneRow)
+		defer ended()
+		if joined {
 			known, found, ok = s.newest(ctx, t, partition, at)
 		}
 	}
@@ -99,7 +96,7 @@ func (s *Store) keepNewest(m mark, t *kv.Table, partition []byte, at, sort uint6
 // Descend implements kv.Reader.
 func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
 	at, ended, err := s.descendKnown(ctx, t, partition, at, found)
-	if !ended && s.join(ctx, t, partition, at) != nil {
+	if !ended && s.join(ctx, t, partition, at, severalRows) {
 		at, ended, err = s.descendKnown(ctx, t, partition, at, found)
 	}
 	if ended {

@@ -68,7 +68,7 @@ func New(ctx context.Context, store kv.Store, o Options) (*Store, error) {
 	if o.Bytes == 0 {
 		o.Bytes = DefaultBytes
 	}
-	s := &Store{Store: store, limit: o.Bytes, entries: map[string]*list.Element{}, recent: list.New(), generation: 1, aside: semaphore.NewWeighted(asideAtOnce), underWay: underWay{reads: map[string]*sharedRead{}}}
+	s := &Store{Store: store, limit: o.Bytes, entries: map[string]*list.Element{}, recent: list.New(), generation: 1, aside: semaphore.NewWeighted(asideAtOnce), underWay: underWay{reads: map[string]chan struct{}{}}}
 	if o.Disk.Dir == "" {
 		return s, nil
 	}
