@@ -25,14 +25,16 @@ const (
 //
 // It belongs to one goroutine, and must be stopped.
 type SearchAhead struct {
-	ctx    context.Context // of the runs aside
-	cancel context.CancelFunc
-	unbind func() bool // from the context of the search
+	search context.Context
 	view   *View
 	blocks int // of the search
 	find   func(ctx context.Context, i int) (number uint64, transactions []int, err error)
 
-	begun, until int                        // the first block that has not begun to run aside, and the first one that is not going to
+	// All below is nil or 0 before a replay has waited.
+	ctx          context.Context // of the runs aside
+	cancel       context.CancelFunc
+	unbind       func() bool         // from the context of the search
+	begun, until int                 // the first block that has not begun to run aside, and the first one that is not going to
 	ahead        map[int]*blockAhead // by block: those that have begun, and are not traced yet
 	runs         sync.WaitGroup
 }
@@ -43,14 +45,10 @@ type blockAhead struct {
 	placed atomic.Bool
 }
 
-// SearchAhead starts to run ahead of a search for traces in so many blocks. The caller must stop it. find returns the number of the
+// SearchAhead returns what runs ahead of a search for traces in so many blocks. The caller must stop it. find returns the number of the
 // i-th block, and the transactions that are traced, in ascending order; nil: all. Several goroutines call it.
 func (v *View) SearchAhead(ctx context.Context, blocks int, find func(ctx context.Context, i int) (number uint64, transactions []int, err error)) *SearchAhead {
-	s := &SearchAhead{view: v, blocks: blocks, find: find, ahead: make(map[int]*blockAhead)}
-	// The values of ctx, such as how the answer is verified and the slot that a call may leave, belong to the goroutine that answers.
-	s.ctx, s.cancel = context.WithCancel(kv.Aside(context.Background()))
-	s.unbind = context.AfterFunc(ctx, s.cancel)
-	return s
+	return &SearchAhead{search: ctx, view: v, blocks: blocks, find: find}
 }
 
 // Traced is called when the i-th block has been traced. ranAside is what [execute.Replay.RanAside] has returned.
@@ -63,10 +61,21 @@ func (s *SearchAhead) Traced(i int, ranAside bool) {
 		next.cancel()
 	}
 	if ranAside && i >= s.until {
+		s.prepare()
 		s.begun, s.until = i+2, i+2+aheadFor // the next one is traced now
 	}
 	for ; s.begun < min(s.until, s.blocks, i+2+blocksAhead); s.begun++ {
 		s.begin(s.begun)
+	}
+}
+
+// prepare makes the context of the runs aside. It ends with that of the search, but has none of its values: they belong to the
+// goroutine that answers, such as how the answer is verified, and the slot that a call may leave.
+func (s *SearchAhead) prepare() {
+	if s.ctx == nil {
+		s.ahead = make(map[int]*blockAhead)
+		s.ctx, s.cancel = context.WithCancel(kv.Aside(context.Background()))
+		s.unbind = context.AfterFunc(s.search, s.cancel)
 	}
 }
 
@@ -91,7 +100,9 @@ func (s *SearchAhead) begin(i int) {
 
 // Stop ends the runs aside.
 func (s *SearchAhead) Stop() {
-	s.unbind()
-	s.cancel()
-	s.runs.Wait()
+	if s.ctx != nil {
+		s.unbind()
+		s.cancel()
+		s.runs.Wait()
+	}
 }
