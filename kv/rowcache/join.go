@@ -14,80 +14,56 @@ import (
 // A read in it reads only the store: it never waits for another one, so no two wait for each other.
 type underWay struct {
 	mu    sync.Mutex
-	reads map[string]chan struct{} // by what readKey returns; closed at the end of the read; guarded by mu
+	reads map[string]chan struct{} // by how much is read, table, partition and sort key; closed at the end of the read; guarded by mu
 }
 
-// What is read from a sort key on, or from it downwards.
+// How much is read from a sort key on.
 const (
 	oneRow byte = iota
 	severalRows
 )
 
-// readKey appends what names a read of rows of a partition. It returns false if rows there may still change, so that what is read is not
-// kept and nothing is gained by waiting for it.
-func (s *Store) readKey(dst []byte, m mark, t *kv.Table, partition []byte, sort uint64, rows byte) ([]byte, bool) {
+// join waits for an equal read that is under way, if there is one, until it or ctx ends. What that read found is known then, unless
+// it failed, or looked for a row by its name that does not exist. A caller waits for at most one other read: then it reads for itself.
+//
+// If there is none and begin is true, others may wait for the read that the caller makes. The caller calls ended after it has kept what it
+// read; this does nothing if the read does not begin here. Nobody waits for rows that may still change, because they are not kept.
+func (s *Store) join(ctx context.Context, t *kv.Table, partition []byte, sort uint64, rows byte, begin bool) (joined bool, ended func()) {
+	ended = func() {}
+	m := s.begin(ctx)
 	if !m.known || t.Transient || sort > last(t, m.settled) {
-		return dst, false
+		return false, ended
 	}
-	dst = key(append(dst, rows), t, partition, sort)
-	if named(t) {
-		return dst, true
-	}
-	return binary.BigEndian.AppendUint64(dst, sort), true
-}
-
-// join waits for the end of an equal read that is under way, or of ctx, and reports whether there is one. What the read found is known
-// now, unless it failed, or was of one row by its name that does not exist. A caller waits for at most one other read: then it reads
-// for itself.
-func (s *Store) join(ctx context.Context, t *kv.Table, partition []byte, sort uint64, rows byte) bool {
-	m := s.begin(ctx)
 	var room [keyRoom]byte
-	k, ok := s.readKey(room[:0], m, t, partition, sort, rows)
-	if !ok {
-		return false
-	}
-	s.underWay.mu.Lock()
-	end, ok := s.underWay.reads[string(k)]
-	s.underWay.mu.Unlock()
-	if ok {
-		s.awaitEnd(ctx, m, end)
-	}
-	return ok
-}
-
-// joinOrBegin is join, but if no equal read is under way, the caller makes one that others wait for. The caller must call ended after it
-// has kept what it read.
-func (s *Store) joinOrBegin(ctx context.Context, t *kv.Table, partition []byte, sort uint64, rows byte) (joined bool, ended func()) {
-	m := s.begin(ctx)
-	var room [keyRoom]byte
-	k, ok := s.readKey(room[:0], m, t, partition, sort, rows)
-	if !ok {
-		return false, func() {}
-	}
+	k := binary.BigEndian.AppendUint64(append(append(room[:0], rows, t.ID), partition...), sort)
 	u := &s.underWay
 	u.mu.Lock()
-	if end, ok := u.reads[string(k)]; ok {
-		u.mu.Unlock()
-		s.awaitEnd(ctx, m, end)
-		return true, func() {}
+	end, joined := u.reads[string(k)]
+	if !joined && begin {
+		ended = u.begin(string(k))
 	}
-	defer u.mu.Unlock()
-	name, end := string(k), make(chan struct{})
-	u.reads[name] = end
-	return false, func() {
-		u.mu.Lock()
-		delete(u.reads, name)
-		u.mu.Unlock()
-		close(end)
+	u.mu.Unlock()
+	if !joined {
+		return false, ended
 	}
-}
-
-func (s *Store) awaitEnd(ctx context.Context, m mark, end <-chan struct{}) {
 	if !m.ahead {
 		s.waited(ctx)
 	}
 	select {
 	case <-end:
 	case <-ctx.Done():
+	}
+	return true, ended
+}
+
+// begin adds a read, and returns what ends it. u.mu is held.
+func (u *underWay) begin(k string) (ended func()) {
+	end := make(chan struct{})
+	u.reads[k] = end
+	return func() {
+		u.mu.Lock()
+		delete(u.reads, k)
+		u.mu.Unlock()
+		close(end)
 	}
 }

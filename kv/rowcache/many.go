@@ -118,12 +118,17 @@ func (s *Store) Prefetch(ctx context.Context, wants []kv.Want) {
 	_ = group.Wait() // a read that fails is made again
 }
 
+// begins returns the sort key with which the read of w begins.
+func begins(w *kv.Want) uint64 {
+	if w.Newest > 0 {
+		return w.To
+	}
+	return w.From
+}
+
 // has reports whether the rows of w, or the first of them, are known.
 func (s *Store) has(ctx context.Context, w *kv.Want) bool {
-	at := w.From
-	if w.Newest > 0 {
-		at = w.To
-	}
+	at := begins(w)
 	p, ok := s.find(ctx, w.Table, w.Partition, at, false)
 	return ok && (w.Newest == 0 || p.from == 0 || len(p.upTo(at)) > 0)
 }
@@ -142,11 +147,7 @@ func (s *Store) fetch(ctx context.Context, w *kv.Want) {
 
 // fetchSeveral is fetch for more than one row.
 func (s *Store) fetchSeveral(ctx context.Context, w *kv.Want) {
-	at := w.From
-	if w.Newest > 0 {
-		at = w.To
-	}
-	joined, ended := s.joinOrBegin(ctx, w.Table, w.Partition, at, severalRows)
+	joined, ended := s.join(ctx, w.Table, w.Partition, begins(w), severalRows, true)
 	defer ended()
 	switch {
 	case joined && s.has(ctx, w):

@@ -14,7 +14,7 @@ func (s *Store) Distant() {}
 func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	p, ok := s.look(ctx, t, partition, sort)
 	if !ok {
-		joined, ended := s.joinOrBegin(ctx, t, partition, sort, oneRow)
+		joined, ended := s.join(ctx, t, partition, sort, oneRow, true)
 		defer ended()
 		if joined {
 			p, ok = s.look(ctx, t, partition, sort)
@@ -40,7 +40,7 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
 	known, found, ok := s.newest(ctx, t, partition, at)
 	if !ok && !named(t) {
-		joined, ended := s.joinOrBegin(ctx, t, partition, at, oneRow)
+		joined, ended := s.join(ctx, t, partition, at, oneRow, true)
 		defer ended()
 		if joined {
 			known, found, ok = s.newest(ctx, t, partition, at)
@@ -96,8 +96,10 @@ func (s *Store) keepNewest(m mark, t *kv.Table, partition []byte, at, sort uint6
 // Descend implements kv.Reader.
 func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
 	at, ended, err := s.descendKnown(ctx, t, partition, at, found)
-	if !ended && s.join(ctx, t, partition, at, severalRows) {
-		at, ended, err = s.descendKnown(ctx, t, partition, at, found)
+	if !ended { // nobody waits for this read, because found may read
+		if joined, _ := s.join(ctx, t, partition, at, severalRows, false); joined {
+			at, ended, err = s.descendKnown(ctx, t, partition, at, found)
+		}
 	}
 	if ended {
 		return err
