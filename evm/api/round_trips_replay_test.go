@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"encoding/binary"
-	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -166,56 +165,70 @@ func TestRoundTripsOfReplays(t *testing.T) {
 					t.Fatalf("%s: error %s", question.method, want.Error)
 				}
 				synctest.Test(t, func(t *testing.T) {
-					s, distant := distantService(t, store, blocks)
-					distant.Count.Store(0)
-					began := time.Now()
-					answer := s.answer(t, question.method, question.args...)
-					waits := time.Since(began).Milliseconds()
-					if !bytes.Equal(answer.Result, want.Result) || answer.Error != nil {
-						t.Errorf("%s: %.300s, error %s, expected %.300s", question.method, answer.Result, answer.Error, want.Result)
-					}
+					waits, statements := askTwice(t, store, blocks, want.Result, question.method, question.args...)
 					if waits > chain.want[question.method] {
-						t.Errorf("%s: %d round trips with %d statements, expected at most %d", question.method, waits, distant.Count.Load(), chain.want[question.method])
+						t.Errorf("%s: %d round trips with %d statements, expected at most %d", question.method, waits, statements, chain.want[question.method])
 					}
-					statements := distant.Count.Load()
-					began = time.Now()
-					again := s.answer(t, question.method, question.args...)
-					if !bytes.Equal(again.Result, want.Result) {
-						t.Errorf("%s, again: %.300s, expected %.300s", question.method, again.Result, want.Result)
-					}
-					if more := distant.Count.Load() - statements; more > 0 {
-						t.Errorf("%s, again: %d statements", question.method, more)
-					}
-					t.Logf("%-32s %4d round trips, %5d statements; again %d", question.method, waits, statements, time.Since(began).Milliseconds())
+					t.Logf("%-32s %4d round trips, %5d statements", question.method, waits, statements)
 				})
 			}
 		})
 	}
 }
 
-// TestCanceledReplayLeavesNothing cancels a replay while its transactions read side by side. A goroutine that it left would fail
-// the bubble, and a read after the answer is counted.
+// askTwice asks a reader that has read nothing, in a bubble, and returns how often it waited and how many statements it made. Both answers are
+// expected to be want, the second without a statement.
+func askTwice(t *testing.T, store kv.Store, blocks []*types.Block, want []byte, method string, params ...any) (waits, statements int64) {
+	t.Helper()
+	s, distant := distantService(t, store, blocks)
+	distant.Count.Store(0)
+	began := time.Now()
+	answer := s.answer(t, method, params...)
+	waits, statements = time.Since(began).Milliseconds(), distant.Count.Load()
+	if !bytes.Equal(answer.Result, want) || answer.Error != nil {
+		t.Errorf("%s: %.300s, error %s, expected %.300s", method, answer.Result, answer.Error, want)
+	}
+	again := s.answer(t, method, params...)
+	if !bytes.Equal(again.Result, want) {
+		t.Errorf("%s, again: %.300s, expected %.300s", method, again.Result, want)
+	}
+	if more := distant.Count.Load() - statements; more > 0 {
+		t.Errorf("%s, again: %d statements", method, more)
+	}
+	return waits, statements
+}
+
+// TestCanceledReplayLeavesNothing cancels a replay while its transactions read side by side.
 func TestCanceledReplayLeavesNothing(t *testing.T) {
 	store, blocks := hopChain(t, true, false)
 	for _, after := range []time.Duration{5, 9, 15, 20} {
 		synctest.Test(t, func(t *testing.T) {
-			s, distant := distantService(t, store, blocks)
-			ctx, cancel := context.WithCancel(t.Context())
-			stop := time.AfterFunc(after*time.Millisecond+time.Microsecond, cancel)
-			defer stop.Stop()
-			began := time.Now()
-			answer := s.Answer(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"debug_traceBlockByNumber","params":["0x6",{"tracer":"callTracer"}]}`), nil)
-			if !bytes.Contains(answer, []byte(`"error"`)) {
-				t.Errorf("a replay that was canceled after %d ms answered %.200s", after, answer)
-			}
-			if took := time.Since(began); took > (after+2)*time.Millisecond {
+			took := cancelAfter(t, store, blocks, after*time.Millisecond, `{"jsonrpc":"2.0","id":1,"method":"debug_traceBlockByNumber","params":["0x6",{"tracer":"callTracer"}]}`)
+			if took > (after+2)*time.Millisecond {
 				t.Errorf("a replay that was canceled after %d ms took %s", after, took)
-			}
-			statements := distant.Count.Load()
-			time.Sleep(time.Second)
-			if more := distant.Count.Load() - statements; more > 0 {
-				t.Errorf("%d statements after the answer", more)
 			}
 		})
 	}
+}
+
+// cancelAfter cancels a request to a reader that has read nothing, in a bubble, and returns how long it took. A goroutine that it
+// left would fail the bubble. It is expected to fail, and to read nothing after its answer.
+func cancelAfter(t *testing.T, store kv.Store, blocks []*types.Block, after time.Duration, request string) (took time.Duration) {
+	t.Helper()
+	s, distant := distantService(t, store, blocks)
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := time.AfterFunc(after+time.Microsecond, cancel)
+	defer stop.Stop()
+	began := time.Now()
+	answer := s.Answer(ctx, []byte(request), nil)
+	took = time.Since(began)
+	if !bytes.Contains(answer, []byte(`"error"`)) {
+		t.Errorf("a request that was canceled after %s answered %.200s", after, answer)
+	}
+	statements := distant.Count.Load()
+	time.Sleep(time.Second)
+	if more := distant.Count.Load() - statements; more > 0 {
+		t.Errorf("%d statements after the answer", more)
+	}
+	return took
 }
